@@ -37,7 +37,7 @@ def make_import_routes() -> tuple[Route, ...]:
 
 RUN_PARAMS: Final = (fields.SOURCE, fields.BEFORE, fields.RUNS_PER_PAGE)
 ROW_PARAMS: Final = (fields.ACTION, fields.STATE, fields.CURSOR, fields.ROWS_PER_PAGE)
-APPLY_PARAMS: Final = (fields.ROWS, fields.ACTION)
+APPLY_PARAMS: Final = (fields.ROWS, fields.ACTION, fields.CONFIRM)
 DECIDE_PARAMS: Final = (fields.ROW, fields.SAME)
 
 
@@ -134,6 +134,7 @@ def _action(
     further: tuple[ErrorCode, ...] = (errors.IMPORT_BUSY,) if operation is not runs.discard_run else ()
     further += (errors.MISSING,) if any(value.required for value in values) else ()
     further += (errors.EXPIRED,) if operation is runs.undo_run else ()
+    further += (errors.IMPORT_UNCONFIRMED,) if operation is runs.apply_run else ()
     return Endpoint(
         ("POST",),
         operation,

@@ -1,6 +1,6 @@
 """Tables of imports in the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kalends.cli.lists import format_time
+from kalends.core.event_states import SCHEDULED
+from kalends.operations.import_requests.serialize import serialize_event
 from kalends.store import Row, imports
 from kalends.store.imports import decode_message
 
@@ -53,10 +55,11 @@ def print_counts(run: Row) -> None:
 def print_rows(groups: Iterable[tuple[Sequence[Row], int]], run_id: int) -> None:
     """Print rows by action; each group comes with the number of its rows."""
     for rows, count in groups:
-        table = _make_table("", "Row", "Action", "Title", "Line", "State", "Details")
+        table = _make_table("", "Row", "Action", "Kind", "Title", "Line", "State", "Details")
         for row in rows:
             action = Text(row["action"], style=STYLES.get(row["action"], ""))
-            _add(table, row["number"], action, row["title"], row["line"] or "", row["state"], _describe(row))
+            _add(table, row["number"], action, row["kind"], row["title"], row["line"] or "", row["state"],
+                 _describe(row))  # fmt: skip
         _print(table)
         if count > len(rows):
             _console().print(
@@ -66,11 +69,21 @@ def print_rows(groups: Iterable[tuple[Sequence[Row], int]], run_id: int) -> None
 
 def _describe(row: Row) -> Text:
     """Return the reasons of a row and its changed fields."""
-    lines = [str(decode_message(reason)) for reason in imports.decode(row["reasons"])]
+    event = serialize_event(row)
+    lines = [_describe_event(event)] if event is not None else []
+    lines += [str(decode_message(reason)) for reason in imports.decode(row["reasons"])]
     for name, change in imports.decode(row["changes"]).items():
         kept = "" if change["decision"] == "source" else f" (kept: {change['decision']})"
         lines.append(f"{name}: {_shorten(change['stored'])} → {_shorten(change['now'])}{kept}")
     return Text("\n".join(lines))
+
+
+def _describe_event(event: Mapping[str, Any]) -> str:
+    """Return when an event starts, its state if it does not take place as planned, and the dates of a series."""
+    parts = [str(event["start_date"]), "all day" if event["all_day"] else ""]
+    parts.append(event["event_status"] if event["event_status"] != SCHEDULED else "")
+    parts.append("no end" if event["dates"] is None else f"{event['dates']:,} dates" if event["dates"] != 1 else "")
+    return ", ".join(filter(None, parts))
 
 
 def _shorten(value: Any) -> str:

@@ -16,6 +16,7 @@ from kalends.core.errors import InvalidValue
 from kalends.operations.imports import applying, jobs
 from kalends.operations.imports.fetching import read_source_url
 from kalends.operations.imports.inputs import Tools, choose_kind
+from kalends.operations.imports.runs import confirm, read_question
 from kalends.operations.imports.sources import fetch_run
 from kalends.store import Row, import_lists, imports, users
 from kalends.store.database import Transaction
@@ -45,7 +46,7 @@ class Origin:
 
 
 async def import_origin(
-    database: SiteDatabase, tools: Tools, site_id: int, origin: Origin, *, is_applied: bool
+    database: SiteDatabase, tools: Tools, site_id: int, origin: Origin, *, is_applied: bool, is_confirmed: bool
 ) -> None:
     """Plan an import and show the plan; apply it if requested."""
     source_id = await _prepare_source(database, site_id, origin)
@@ -67,15 +68,27 @@ async def import_origin(
     if run["state"] != "planned":
         typer.echo("Nothing to do.")
     elif is_applied:
-        await apply_plan(database, tools, site_id, run_id, None)
+        await apply_plan(database, tools, site_id, run_id, None, is_confirmed=is_confirmed)
     else:
         typer.echo(f"Nothing was changed. Apply this plan with `kalends import apply {run_id}`.")
 
 
 async def apply_plan(
-    database: SiteDatabase, tools: Tools, site_id: int, run_id: int, numbers: list[int] | None
+    database: SiteDatabase,
+    tools: Tools,
+    site_id: int,
+    run_id: int,
+    numbers: list[int] | None,
+    *,
+    is_confirmed: bool = False,
 ) -> None:
     """Apply a plan with a progress bar, and print the result."""
+    run = await _fetch_run(database, site_id, run_id)
+    if is_confirmed:
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            await confirm(tx, run)
+    elif (question := read_question(run)) is not None:
+        fail(f"{question} To apply the plan as it is, use `kalends import apply {run_id} --confirm`.")
     with show_progress() as report:
         counts = await applying.apply(
             database,
@@ -101,6 +114,8 @@ async def show_run(database: SiteDatabase, site_id: int, run_id: int, *, shows_a
         typer.echo(str(decode_message(imports.decode(run["failure"]))), err=True)
     for warning in imports.decode(run["warnings"]):
         typer.echo(f"Attention: {decode_message(warning)}")
+    if (question := read_question(run)) is not None:
+        typer.echo(f"Please check: {question}")
     print_rows(await _list_rows(database, site_id, run_id, shows_all=shows_all), run_id)
 
 

@@ -50,6 +50,7 @@ def import_from(
     ] = "",
     status: Annotated[str, typer.Option(help="Status of new events: draft, pending, publish or private.")] = "draft",
     timezone: Annotated[str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")] = "",
+    confirm: Annotated[bool, typer.Option("--confirm", help="Apply the plan although it asks a question.")] = False,
     every: Annotated[
         int, typer.Option(help="Let the worker fetch the address again every so many minutes; 0: do not.")
     ] = 0,
@@ -63,7 +64,7 @@ def import_from(
     request = Origin(origin, owner, status, timezone, every)
 
     async def work(database: "SiteDatabase", tools: "Tools", site_id: int) -> None:
-        await import_origin(database, tools, site_id, request, is_applied=apply)
+        await import_origin(database, tools, site_id, request, is_applied=apply, is_confirmed=confirm)
 
     _run(site, work)
 
@@ -74,6 +75,7 @@ def apply_run(
     rows: Annotated[
         str, typer.Option(help="Numbers of rows, such as 1,4,7-9; by default all that wait for nobody.")
     ] = "",
+    confirm: Annotated[bool, typer.Option("--confirm", help="Apply the plan although it asks a question.")] = False,
     site: SiteOption = "",
 ) -> None:
     """Apply a stored plan, in whole or in part, or continue after an interruption."""
@@ -82,7 +84,25 @@ def apply_run(
     numbers = read_numbers(rows)
 
     async def work(database: "SiteDatabase", tools: "Tools", site_id: int) -> None:
-        await apply_plan(database, tools, site_id, run, numbers)
+        await apply_plan(database, tools, site_id, run, numbers, is_confirmed=confirm)
+
+    _run(site, work)
+
+
+@group.command("decide")
+def decide_row(
+    run: RunArgument,
+    row: Annotated[int, typer.Argument(help="Number of a row that may be a duplicate.")],
+    *,
+    same: Annotated[bool, typer.Option("--same/--different", help="Use the existing record, or create a new one.")],
+    site: SiteOption = "",
+) -> None:
+    """Decide whether a row of a plan is a record that exists."""
+    from kalends.operations.imports import runs
+
+    async def work(database: "SiteDatabase", _: "Tools", site_id: int) -> None:
+        await runs.decide_duplicate(database, site_id, run, row, is_same=same, now=utc_now())
+        typer.echo(f"Row {row} {'uses the existing record' if same else 'creates a new record'}.")
 
     _run(site, work)
 

@@ -33,6 +33,7 @@ ApiError                    an error response: code, status, message, data
        series_slot_taken             two dates would have the same time     slot_taken
        import_busy                   a run of the source is under way       import_busy
        import_state                  the state of the run does not allow it import_state
+       import_unconfirmed            the plan asks a question first         import_unconfirmed
        import_by_command             the source belongs to a move-in        import_by_command
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is in the trash already     in_trash
@@ -426,6 +427,10 @@ def import_state(state: str) -> ApiError:
     return ApiError(
         409, "import_state", Message("This is not possible in the state “{state}” of the run.", state=state)
     )
+
+
+def import_unconfirmed(question: Message) -> ApiError:
+    return ApiError(409, "import_unconfirmed", Message("The plan asks: {question}", question=question))
 
 
 def import_by_command() -> ApiError:

@@ -43,6 +43,9 @@ def encode_imported(record: ImportedRecord) -> str:
             "columns": record.columns,
             "links": record.links,
             "wanted_id": record.wanted_id,
+            "is_linked": record.is_linked,
+            "question": encode_message(record.question) if record.question is not None else None,
+            "dates": record.dates,
         }
     )
 
@@ -50,6 +53,8 @@ def encode_imported(record: ImportedRecord) -> str:
 def decode_imported(row: Record) -> ImportedRecord:
     """Return the imported record of a row of a plan."""
     stored = orjson.loads(row["imported"])
+    if stored.get("question") is not None:
+        stored["question"] = decode_message(stored["question"])
     return ImportedRecord(
         row["kind"], row["identity"], recurrence_id=row["recurrence_id"], line=row["line"], **stored
     )
@@ -340,20 +345,45 @@ async def list_chosen_rows(tx: Transaction, run_id: int, numbers: Collection[int
     )
 
 
-async def find_new_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> set[int]:
-    """Return the numbers of rows that create records of these kinds and identities and are not done."""
-    rows = await tx.fetch_all(
+async def find_needed_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> set[int]:
+    """Return the numbers of rows that create or link records of these kinds and identities and are not done."""
+    rows = await _list_rows_by_key(tx, run_id, keys)
+    return {row["number"] for row in rows if row["state"] == "pending" and row["action"] in ("new", "linked")}
+
+
+async def list_undecided_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> list[Record]:
+    """Return the rows of these kinds and identities about which a person has to decide."""
+    rows = await _list_rows_by_key(tx, run_id, keys)
+    return [row for row in rows if row["state"] == "waiting" and row["action"] == "duplicate"]
+
+
+async def _list_rows_by_key(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> list[Record]:
+    return await tx.fetch_all(
         Sql(
-            "SELECT r.number FROM unnest(?::text[], ?::text[]) AS k (kind, identity) JOIN import_rows r "
-            "ON r.site_id = ? AND r.run_id = ? AND r.kind = k.kind AND r.identity = k.identity "
-            "WHERE r.state = 'pending' AND r.action = 'new'",
+            "SELECT r.number, r.action, r.state, r.title "
+            "FROM unnest(?::text[], ?::text[]) AS k (kind, identity) JOIN import_rows r "
+            "ON r.site_id = ? AND r.run_id = ? AND r.kind = k.kind AND r.identity = k.identity ORDER BY r.number",
             [kind for kind, _ in keys],
             [identity for _, identity in keys],
             tx.site.id,
             run_id,
         )
     )
-    return {row["number"] for row in rows}
+
+
+async def list_linking_rows(tx: Transaction, run_id: int, kind: str, identity: str) -> list[Record]:
+    """Return the waiting rows of events that link to a venue or an organizer, but need no decision themselves."""
+    link = "venue" if kind == "venues" else "organizer"
+    return await tx.fetch_all(
+        Sql(
+            SELECT_ROWS + " WHERE site_id = ? AND run_id = ? AND state = 'waiting' AND action <> 'duplicate' "
+            "AND imported -> 'links' -> ?::text @> to_jsonb(?::text) ORDER BY number",
+            tx.site.id,
+            run_id,
+            link,
+            identity,
+        )
+    )
 
 
 async def list_differences(tx: Transaction, source_id: int) -> list[Record]:

@@ -179,6 +179,59 @@ def test_columns_of_a_table_are_chosen_and_remembered(editor: ConsoleClient, api
     assert list_titles(api) == ["Lesung"]
 
 
+QUESTIONS = (
+    "Titel;Datum;Start;Ende;Ort;Stadt;Notiz\n"
+    "Markt;03.04.2031;11:00;10:00;;;x\n"
+    "Tanz;03.04.2031;22:00;02:00;Mill garden theatre;Bonn;\n"
+)
+
+
+def test_questions_are_shown_and_answered(editor: ConsoleClient, api: Caller) -> None:
+    api.app.sql("DELETE FROM venues")
+    venue = api.create("venues", venue="Mill garden theatre", city="Ulm")
+    path = create_source(editor, QUESTIONS.encode(), "programm.csv", kind="table", timezone="Europe/Berlin")
+    plan = editor.page(path)
+    assert "Columns that are not imported: Notiz" in plan.text
+    assert "It ends at 10:00, before it starts at 11:00, so it would last 23 hours" in plan.text
+    assert "Similar to “Mill garden theatre, Ulm”" in plan.text
+    assert "Decide first whether to use an existing record for “Mill garden theatre”." in plan.text
+    choices = re.findall(r'name="rows" value="(\d+)" aria-label="Select (\w+)"', plan.html)
+    assert [title for _, title in choices] == ["Markt"]  # not the event whose venue is undecided
+    same = re.search(r'name="same" value="(\d+)"[^>]*>Use existing<', plan.html)
+    assert same is not None
+    decided = follow(editor, editor.post(f"{path}/decide", {"same": same[1]}))
+    assert "The existing record will be used." in decided.text
+    editor.post(f"{path}/apply", {"scope": "all"})
+    run_import_jobs(editor.app)
+    assert list_titles(api) == ["Tanz"]
+    editor.post(f"{path}/apply", {"scope": "selected", "rows": choices[0][0]})
+    run_import_jobs(editor.app)
+    assert list_titles(api) == ["Markt", "Tanz"]
+    assert api.ids("venues") == [venue["id"]]
+
+
+def test_lost_times_have_to_be_confirmed(editor: ConsoleClient, api: Caller) -> None:
+    table = b"Titel;Datum;Einlass\nLesung;03.04.2031;19:30\n"
+    path = create_source(editor, table, "programm.csv", kind="table", timezone="Europe/Berlin")
+    assert "Thursday, April 3, 2031, all day" in editor.page(path).text
+    refused = editor.post(f"{path}/apply", {"scope": "all"})
+    assert (refused.status_code, "All new events start at 00:00" in refused.text) == (409, True)
+    assert run_import_jobs(editor.app) == []
+    follow(editor, editor.post(f"{path}/apply", {"scope": "all", "confirm": "true"}))
+    run_import_jobs(editor.app)
+    assert list_titles(api) == ["Lesung"]
+
+
+def test_plan_of_a_calendar_tells_state_days_and_dates(editor: ConsoleClient, api: Caller) -> None:
+    calendar = make_calendar(("fair@x", "20310605", "Fair"), ("yoga@x", "20310606", "Yoga"))
+    calendar = calendar.replace(
+        b"DTSTART:20310605T180000Z\r\nDTEND:20310605T190000Z", b"DTSTART;VALUE=DATE:20310605\r\nSTATUS:CANCELLED"
+    ).replace(b"SUMMARY:Yoga", b"RRULE:FREQ=WEEKLY;COUNT=12\r\nSUMMARY:Yoga")
+    page = editor.page(create_source(editor, calendar))
+    assert "Thursday, June 5, 2031, all day Cancelled" in " ".join(page.text.split())
+    assert "12 dates" in page.text
+
+
 def test_invalid_source_keeps_the_fields(editor: ConsoleClient, api: Caller) -> None:
     form = {**editor.page(f"{PATH}/new").form(), "name": "Club", "url": "https://anna:secret@x.example/a.ics"}
     response = editor.request("POST", f"{PATH}/new", data=form, files={"file": ("", b"")})

@@ -65,7 +65,7 @@ def test_undo_restores_equal_hashes(start_app: StartApp):
     )
     assert {row["action"] for row in feed.rows(run_id)} == {"new", "changed", "gone"}
     counts = feed.apply(run_id)
-    assert (counts["rows_applied"], counts.get("rows_failed", 0)) == (8, 0)
+    assert (counts["rows_applied"], counts.get("rows_failed", 0)) == (9, 0)  # with the new tag
     assert feed.status("gone@x") == "trash"
     assert hash_records(app) != before
     undo_id = feed.undo(run_id)

@@ -36,7 +36,7 @@ def read_bytes(folder: Path, data: bytes, format_: str = "csv", **defaults: Any)
 
 def list_titles(reading: TableReading) -> list[str]:
     assert not reading.source.rejections
-    return [str(record.values["title"]) for record in reading.source.records]
+    return [str(record.values["title"]) for record in reading.source.records if not record.is_linked]
 
 
 def refuse(folder: Path, data: bytes, format_: str) -> str:
@@ -102,7 +102,8 @@ def test_encodings_and_delimiters_are_found(tmp_path: Path, encoding: str, delim
     text = "\r\n".join(delimiter.join(f'"{cell}"' for cell in line) for line in lines)
     reading = read_bytes(tmp_path, text.encode(encoding))
     assert list_titles(reading) == ["Frühschoppen, heiter", "Ärger"]
-    assert reading.source.records[1].values["venue"] == [{"venue": "Café"}]
+    assert [dict(record.values) for record in reading.source.records[:2]] == [{"venue": "Löwen"}, {"venue": "Café"}]
+    assert reading.source.records[3].links == {"venue": ["café"]}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp932", "euc_jp"])

@@ -9,8 +9,9 @@ from kalends.core.errors import InvalidValue
 from kalends.core.imports.cells import Cell, guard_formula, read_flag, read_list, unguard_formula
 from kalends.core.imports.column_names import find_field, get_header, guess_kind, guess_language
 from kalends.core.imports.moments import find_order, read_times
+from kalends.core.imports.records import ImportedRecord
 from kalends.core.imports.table_headers import KINDS, ORDER
-from kalends.core.imports.tables import read_rows
+from kalends.core.imports.tables import TableReading, read_rows
 from kalends.core.languages import LANGUAGES
 
 # The columns that The Events Calendar offers for CSV files, in its order.
@@ -102,15 +103,27 @@ def read_one(header: list[str], *cells: Cell, **defaults: Any) -> dict[str, Any]
     """Read a table with one row and return its values."""
     reading = read_rows([header, list(cells)], None, defaults)
     assert not reading.source.rejections, reading.source.rejections
-    (record,) = reading.source.records
-    return dict(record.values)
+    return read_event(reading)
+
+
+def list_events(rows: list[list[Cell]]) -> list[ImportedRecord]:
+    return [record for record in read_rows(rows, None, {}).source.records if not record.is_linked]
+
+
+def read_event(reading: TableReading) -> dict[str, Any]:
+    """Return the values of the only event, with those of the places that it links to."""
+    *places, event = reading.source.records
+    linked = {
+        name: [dict(place.values) for place in places if place.identity in identities]
+        for name, identities in event.links.items()
+    }
+    return {**event.values, **linked}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_table_in_each_language_has_the_same_values(language: str) -> None:
     reading = read_rows(TABLES[language], None, {})
-    (record,) = reading.source.records
-    assert record.values == {
+    assert read_event(reading) == {
         "title": "Concert",
         "start_date": "2026-11-16 19:30:00",
         "end_date": "2026-11-16 19:30:00",
@@ -335,12 +348,12 @@ def test_header_may_follow_a_title() -> None:
 def test_identity_is_the_uid_or_a_fingerprint() -> None:
     header: list[Cell] = ["ID", "Title", "Date", "Venue", "Cost"]
     rows = [header, ["7", "A", "2026-01-01", "Hall", "5"], ["", "B", "2026-01-01", "Hall", "5"]]
-    first = read_rows(rows, None, {}).source.records
+    first = list_events(rows)
     changed = [header, ["7", "C", "2026-02-01", "", ""], ["", " b ", "2026-01-01", "hall", "6"]]
-    second = read_rows(changed, None, {}).source.records
+    second = list_events(changed)
     assert [record.identity for record in first] == [record.identity for record in second]
     assert first[0].identity == "7"
-    moved = read_rows([header, ["", "B", "2026-01-02", "Hall", "5"]], None, {}).source.records
+    moved = list_events([header, ["", "B", "2026-01-02", "Hall", "5"]])
     assert moved[0].identity != first[1].identity
 
 

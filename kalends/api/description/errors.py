@@ -56,6 +56,7 @@ UNDO_CONFLICTS = ErrorCode(
 SLOT_TAKEN = ErrorCode(409, "series_slot_taken", N_("Two dates of the series would fall on the same time."))
 IMPORT_BUSY = ErrorCode(409, "import_busy", N_("A run of the source is being planned or applied."))
 IMPORT_STATE = ErrorCode(409, "import_state", N_("The run is in a state in which this is not possible."))
+IMPORT_UNCONFIRMED = ErrorCode(409, "import_unconfirmed", N_("The plan asks a question; send `confirm`."))
 IMPORT_BY_COMMAND = ErrorCode(409, "import_by_command", N_("The source is a site that moves in; commands change it."))
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
@@ -132,6 +133,7 @@ ERROR_CODES: Final = (
     SLOT_TAKEN,
     IMPORT_BUSY,
     IMPORT_STATE,
+    IMPORT_UNCONFIRMED,
     IMPORT_BY_COMMAND,
     IN_USE,
     CONFLICT,

@@ -78,6 +78,7 @@ RUN: Final = record(
         "progress": record({"done": NON_NEGATIVE, "total": NON_NEGATIVE}),
         "failure": _nullable(TEXT, N_("Why the run failed")),
         "warnings": with_description(TEXTS, N_("Why a person should look at the plan")),
+        "question": _nullable(TEXT, N_("What has to be confirmed before the plan is applied")),
         "first_revision": _nullable(NON_NEGATIVE, N_("The first revision that the run wrote")),
         "last_revision": _nullable(NON_NEGATIVE, N_("The last revision that the run wrote")),
     }
@@ -90,6 +91,15 @@ CHANGE: Final = record(
         "decision": with_description(ANY, N_("Which value counts")),
     }
 )
+EVENT: Final = record(
+    {
+        "start_date": TEXT,
+        "end_date": {"type": ["string", "null"]},
+        "all_day": FLAG,
+        "event_status": TEXT,
+        "dates": _nullable(NON_NEGATIVE, N_("The number of dates; null: without an end")),
+    }
+)
 ROW: Final = record(
     {
         "number": ID,
@@ -98,6 +108,7 @@ ROW: Final = record(
         "identity": with_description(TEXT, N_("The UID of the event in the source")),
         "recurrence_id": TEXT,
         "title": TEXT,
+        "event": _nullable(EVENT, N_("When an event or a series takes place, as the source says")),
         "record": _nullable(ID, N_("The ID of the record")),
         "changes": {"type": "object", "additionalProperties": CHANGE, "description": N_("The changed fields")},
         "reasons": with_description(TEXTS, N_("Why the row was rejected or waits, and what is lost")),

@@ -115,7 +115,7 @@ SUMMARIES: Final = {
     "readImportRun": N_("Read a run with its counts and its progress"),
     "listImportRows": N_("List the rows of a plan: what happens with each record, and why"),
     "applyImport": N_("Apply a plan or some of its rows; a worker does this"),
-    "decideImportRow": N_("Decide whether a row is an event that exists, or a new one"),
+    "decideImportRow": N_("Decide whether a row is a record that exists, or a new one"),
     "undoImport": N_("Plan to undo a run; the plan is a new run"),
     "discardImport": N_("Discard a plan"),
     "runBatch": N_("Run several writes in one request"),

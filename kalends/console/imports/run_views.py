@@ -117,8 +117,8 @@ async def apply(console_request: ConsoleRequest) -> Response:
     if scope == "selected" and not form.get("rows"):
         return redirect(_run_path(console_request), "no-rows-selected")
     names = {"all": (), "action": ("action",), "selected": ("rows",)}[scope]
-    raw = {name: form[name] for name in names if name in form}
-    return await _perform(console_request, runs.apply_run, (fields.ROWS, fields.ACTION), raw)
+    raw = {name: form[name] for name in (*names, "confirm") if name in form}
+    return await _perform(console_request, runs.apply_run, (fields.ROWS, fields.ACTION, fields.CONFIRM), raw)
 
 
 async def decide(console_request: ConsoleRequest) -> Response:

@@ -81,6 +81,12 @@ SKIPPED: Final = {
     "rejected": N_("Cannot be imported."),
 }
 FAILED: Final = N_("Could not be applied.")
+# Venues and organizers that exist, by action and state.
+PLACE_TEXTS: Final = {
+    ("linked", "pending"): N_("The existing record will be used."),
+    ("linked", "applied"): N_("The existing record is used."),
+    ("duplicate", "waiting"): N_("May exist already. Please decide."),
+}
 UNDECIDED: Final = N_("Waits until you select it and apply the selection.")
 INTERVALS: Final = {
     "": N_("Only on request"),
@@ -125,6 +131,8 @@ def describe_row(action: str, state: str, kind: str) -> str:
     """Return what happens or has happened with a row, as a message ID."""
     if action == "gone" and kind in DELETED_KINDS and state in DELETED:
         return DELETED[state]
+    if kind in ("venues", "organizers") and (action, state) in PLACE_TEXTS:
+        return PLACE_TEXTS[action, state]
     if state == "applied":
         return DONE.get(action, PLANNED[action])
     if state == "failed":

@@ -6,7 +6,7 @@ cannot be imported becomes a rejection with its line; the others are not affecte
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -24,7 +24,14 @@ from kalends.core.imports.ical_events import (
 )
 from kalends.core.imports.ical_lines import Component, read_components
 from kalends.core.imports.ical_places import leave_out_email
-from kalends.core.imports.ical_series import Recurrence, SlotReader, find_last, is_recurring, read_recurrence
+from kalends.core.imports.ical_series import (
+    Recurrence,
+    SlotReader,
+    count_dates,
+    find_last,
+    is_recurring,
+    read_recurrence,
+)
 from kalends.core.imports.ical_values import read_params, read_text
 from kalends.core.imports.ical_zones import LocalMoment, OffsetSearch, Zones
 from kalends.core.imports.records import ImportedRecord, ParsedSource, Rejection
@@ -212,7 +219,7 @@ def _add_series(entry: Entry, overrides: list[Entry], reading: Reading) -> None:
     values = _format_series(times, recurrence)
     _extend_span(times, recurrence, reading)
     record = _make_record(entry, "series", content, values, reading, warnings=recurrence.warnings)
-    reading.records.append(record)
+    reading.records.append(replace(record, dates=count_dates(recurrence)))
     first = recurrence.first
     kept = {slot: override for slot, override in slots.items() if first is None or slot >= first}
     for slot, override in kept.items():

@@ -1,8 +1,6 @@
 """Venues and organizers of iCalendar events: records of their own, which events link to."""
 
-import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -11,6 +9,7 @@ from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_title
 from kalends.core.imports.ical_lines import Component
 from kalends.core.imports.ical_values import read_params, read_position, read_text
+from kalends.core.imports.places import make_linked
 from kalends.core.imports.records import ImportedRecord
 from kalends.core.urls import read_email
 
@@ -61,7 +60,7 @@ def _read_venue(event: Component, text: str) -> ImportedRecord | None:
     values: dict[str, Any] = {"venue": title, "address": address}
     if position is not None:
         values |= {"geo_lat": position[0], "geo_lng": position[1]}
-    return _make_record("venues", f"{title}, {address}", values, event.line)
+    return make_linked("venues", f"{title}, {address}", values, event.line)
 
 
 def _split_location(text: str) -> tuple[str, str]:
@@ -91,7 +90,7 @@ def read_organizer(event: Component) -> ImportedRecord | None:
     if found is None or not clean_title(name) or "@" in name:
         return None
     values: dict[str, Any] = {"organizer": name, "email": _read_address(found.value or "")}
-    return _make_record("organizers", name, values, event.line)
+    return make_linked("organizers", name, values, event.line)
 
 
 def leave_out_email(record: ImportedRecord) -> ImportedRecord:
@@ -113,10 +112,3 @@ def _read_address(text: str) -> str:
         return read_email(address)
     except InvalidValue:
         return ""
-
-
-def _make_record(kind: str, text: str, values: Mapping[str, Any], line: int) -> ImportedRecord:
-    """Return a record whose identity is its text, regardless of case and spaces."""
-    folded = " ".join(text.casefold().strip(" ,").split())
-    identity = folded if len(folded) <= 300 else f"{folded[:200]} {hashlib.sha256(folded.encode()).hexdigest()}"
-    return ImportedRecord(kind, identity, values, line=line)

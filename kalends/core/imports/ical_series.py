@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from kalends.core.errors import InvalidValue
@@ -22,6 +22,7 @@ MAX_DATES: Final = 900
 HORIZON: Final = timedelta(days=25 * 31)  # at least the months for which the dates of a series are created
 MAX_SLOTS: Final = 2_000  # of RDATE or EXDATE
 MAX_WARNINGS: Final = 10
+MAX_COUNTED: Final = 2_000  # dates of a series whose number is told
 LISTED_PAST: Final = timedelta(days=31)  # how old the dates of a list are, if not all of them are imported
 # Birthdays begin in 1604. Of dates that long ago, only those of recent years are imported.
 OLD_YEARS: Final = 10
@@ -84,6 +85,16 @@ def find_last(recurrence: Recurrence) -> datetime | None:
         return max(last, datetime.combine(rule.until, start.time()))
     end = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
     return max([last, *expand(rule, start, end)]) if rule.count is not None else None
+
+
+def count_dates(recurrence: Recurrence) -> int | None:
+    """Return the number of dates of a series; None if it has no end, or none in sight."""
+    rule, start = recurrence.rule, recurrence.start
+    if rule is not None and rule.until is None and rule.count is None:
+        return None
+    end = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
+    given = set(islice(expand(rule, start, end), MAX_COUNTED)) if rule is not None else {start}
+    return len((given | set(recurrence.added)) - set(recurrence.removed)) if len(given) < MAX_COUNTED else None
 
 
 def is_recurring(event: Component) -> bool:

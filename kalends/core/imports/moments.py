@@ -85,15 +85,26 @@ def find_order(cells: list[Cell], language: str) -> str:
 
 
 def is_time_only(cell: Cell) -> bool:
-    """Return whether a cell has a time without a date."""
+    """Return whether a cell has a time without a date; digits alone may be anything."""
     if isinstance(cell, time | timedelta) or (isinstance(cell, float) and 0 <= cell < 1):
         return True
-    if not isinstance(cell, str) or _NUMERIC.match(cell) or not re.search(r"\d[:h時.]|\d\s?uhr", cell, re.IGNORECASE):
+    if not isinstance(cell, str) or _NUMERIC.match(cell) or not re.search(r"\d", cell) or cell.strip().isdecimal():
         return False
     try:
         return bool(read_times(cell))
     except InvalidValue:
         return False
+
+
+def has_time(cell: Cell) -> bool:
+    """Return whether a cell has a time, with or without a date."""
+    if is_time_only(cell):
+        return True
+    try:
+        moment = read_moment(cell, DAY_FIRST) if isinstance(cell, str | datetime) else None
+    except InvalidValue:
+        return False
+    return moment is not None and moment.time_of_day is not None
 
 
 def _read_text(text: str, order: str) -> Moment:

@@ -28,6 +28,9 @@ class ImportedRecord:
     wanted_id: int | None = None
     line: int | None = None  # the line or row of the input
     warnings: Sequence[Message] = ()  # what is lost
+    is_linked: bool = False  # created for the events that link to it, and published with them
+    question: Message | None = None  # why a person has to look at the record before it is written
+    dates: int | None = None  # of a series; None means without an end
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -62,3 +65,5 @@ class ParsedSource:
     # The first and the last instant of the events in the source; a record outside is not missing. None: no events.
     span: tuple[datetime, datetime] | None = None
     name: str = ""  # the name that the source gives itself
+    # The headers of columns with values that are not imported; True: times that nobody has chosen to leave out.
+    unused_columns: Mapping[str, bool] = field(default_factory=dict[str, bool])

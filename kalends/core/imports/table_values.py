@@ -25,10 +25,13 @@ from kalends.core.imports.cells import (
 from kalends.core.imports.column_names import REPEATABLE
 from kalends.core.imports.moments import Moment, read_moment, read_times
 from kalends.core.imports.table_headers import IDENTITY
+from kalends.core.imports.table_places import VENUE_PREFIX
 from kalends.core.messages import Message
 from kalends.core.params import Type
 
 MAX_IDENTITY_LENGTH: Final = 1000
+# An event whose end was completed with the next day and that lasts longer was hardly meant so.
+MAX_OVERNIGHT: Final = timedelta(hours=12)
 TIME_FIELDS: Final = ("start_date", "start_time", "end_date", "end_time")
 NAME_FIELDS: Final = {"events": "title", "venues": "venue", "organizers": "organizer"}
 # Of these an empty cell says nothing; an empty cell of another field clears it.
@@ -61,7 +64,6 @@ _TYPES: Final[Mapping[str, Type]] = {
     "geo_lat": params.number(-90, 90),
     "geo_lng": params.number(-180, 180),
 }
-_VENUE_PREFIX: Final = "venue."
 
 
 @dataclass(slots=True)
@@ -126,34 +128,18 @@ def _to_list(value: Any) -> list[str]:
 
 def make_values(kind: str, fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of the API for the fields of a row. Raise InvalidValue if they do not fit together."""
-    special = {IDENTITY, *TIME_FIELDS, "all_day", "timezone"} if kind == "events" else {IDENTITY}
+    special = (
+        {IDENTITY, *TIME_FIELDS, "all_day", "timezone", "venue", "organizer"} if kind == "events" else {IDENTITY}
+    )
     values = {
         name: value
         for name, value in fields.items()
         if name not in special
-        and not name.startswith(_VENUE_PREFIX)
+        and not name.startswith(VENUE_PREFIX)
         and not (name in _OMITTED_IF_EMPTY and value in ("", None))
     }
     if kind == "events":
         values.update(_make_times(fields, defaults))
-        values.update(_make_places(fields))
-    return values
-
-
-def _make_places(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the venue and the organizers of an event as data of new records; identical ones are reused."""
-    values: dict[str, Any] = {}
-    details = {
-        name.removeprefix(_VENUE_PREFIX): value
-        for name, value in fields.items()
-        if name.startswith(_VENUE_PREFIX) and value
-    }
-    names = fields.get("venue") or [details[name] for name in ("address", "city") if name in details][:1]
-    if "venue" in fields or names:
-        venues = [{"venue": name} for name in names]
-        values["venue"] = [{**venue, **(details if venue is venues[0] else {})} for venue in venues]
-    if "organizer" in fields:
-        values["organizer"] = [{"organizer": name} for name in fields["organizer"]]
     return values
 
 
@@ -197,6 +183,24 @@ def _complete_end(start: Moment, end: Moment) -> Moment:
         return end
     is_next_day = (end.time_of_day or time()) < (start.time_of_day or time())
     return Moment(start.day + timedelta(days=1) if is_next_day else start.day, end.time_of_day, end.offset)
+
+
+def find_question(fields: Mapping[str, Any]) -> Message | None:
+    """Return what to ask if the end of an event is before its start and hardly means the next day."""
+    start, end = _find_moments(fields)
+    if fields.get("all_day") or not (start.day and start.time_of_day and end and end.time_of_day):
+        return None
+    first, last = (datetime.combine(start.day, moment.time_of_day or time()) for moment in (start, end))
+    length = last - first + timedelta(days=1)
+    if end.day is not None or last >= first or length <= MAX_OVERNIGHT:
+        return None
+    return Message(
+        "It ends at {end}, before it starts at {start}, so it would last {hours} hours, until the next day. "
+        "Please check.",
+        start=f"{first:%H:%M}",
+        end=f"{last:%H:%M}",
+        hours=round(length / timedelta(hours=1)),
+    )
 
 
 def _add_duration(start: Moment, minutes: int) -> Moment:

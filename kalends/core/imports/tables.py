@@ -1,7 +1,7 @@
 """Tables as imported records: their columns, rows, rejections and a preview."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final, NamedTuple, TypedDict
@@ -20,7 +20,15 @@ from kalends.core.imports.column_names import (
 )
 from kalends.core.imports.records import ImportedRecord, ParsedSource, Rejection
 from kalends.core.imports.table_headers import IDENTITY, KINDS
-from kalends.core.imports.table_values import NAME_FIELDS, RowValues, make_identity, make_values, read_row
+from kalends.core.imports.table_places import Places, resolve
+from kalends.core.imports.table_values import (
+    NAME_FIELDS,
+    RowValues,
+    find_question,
+    make_identity,
+    make_values,
+    read_row,
+)
 from kalends.core.messages import Message
 
 MAX_ROWS: Final = 10_000
@@ -92,7 +100,12 @@ def read_rows(
     reader = _Reader(table, defaults)
     for row in table.rows:
         reader.add(row)
-    source = ParsedSource(reader.records, reader.rejections, find_span(reader.records, defaults))
+    source = ParsedSource(
+        reader.list_records(),
+        reader.rejections,
+        find_span(reader.records, defaults),
+        unused_columns=_find_unused(table, mapping or {}),
+    )
     return TableReading(columns, source, reader.preview)
 
 
@@ -102,6 +115,7 @@ class _Reader:
     def __init__(self, table: _Table, defaults: Mapping[str, Any]) -> None:
         self._table, self._defaults = table, defaults
         self._seen: dict[str, int] = {}
+        self.places = Places()
         self.records: list[ImportedRecord] = []
         self.rejections: list[Rejection] = []
         self.preview: list[PreviewRow] = []
@@ -113,6 +127,12 @@ class _Reader:
         if len(self.preview) < PREVIEW_ROWS:
             self.preview.append(_make_preview(table, row, read, problem))
 
+    def list_records(self) -> list[ImportedRecord]:
+        """Return all records: first the places that events link to."""
+        meant = self.places.find_meant()
+        events = [replace(record, links=resolve(record.links, meant)) for record in self.records]
+        return [*self.places.list_records(meant), *events]
+
     def _add_record(self, row: _Row, read: RowValues) -> Message | None:
         """Add the record of a row, or return why it is rejected."""
         kind, identity = self._table.kind, make_identity(self._table.kind, read.fields)
@@ -122,12 +142,14 @@ class _Reader:
             if identity in self._seen:
                 raise InvalidValue("The row repeats row {row}.", row=self._seen[identity])
             values = make_values(kind, read.fields, self._defaults)
+            question = find_question(read.fields) if kind == "events" else None
+            links = self.places.add(read.fields, row.number) if kind == "events" else {}
         except InvalidValue as error:
             title = str(read.fields[NAME_FIELDS[kind]])
             self.rejections.append(Rejection(error.message, row.number, identity, title=title))
             return error.message
         self._seen[identity] = row.number
-        self.records.append(ImportedRecord(kind, identity, values, line=row.number))
+        self.records.append(ImportedRecord(kind, identity, values, links=links, line=row.number, question=question))
         return None
 
     def _reject(self, row: _Row, read: RowValues) -> Message | None:
@@ -175,7 +197,7 @@ def _make_table(rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str], defa
     body = [row for row in body if row.cells]
     if len(body) > MAX_ROWS:
         raise InvalidValue("has more than {maximum} rows.", maximum=MAX_ROWS)
-    fields = _choose_fields(kind, headers, mapping, body)
+    fields = _choose_fields(kind, headers, mapping, [_list_cells(body, index) for index in range(len(headers))])
     order = str(defaults.get("date_order") or "")
     language = guess_language(kind, headers)
     orders = {
@@ -233,13 +255,16 @@ def _make_headers(row: list[Cell]) -> list[str]:
     return headers
 
 
-def _choose_fields(kind: str, headers: list[str], mapping: Mapping[str, str], rows: list[_Row]) -> list[str]:
+def _choose_fields(
+    kind: str, headers: list[str], mapping: Mapping[str, str], columns: Sequence[list[Cell]]
+) -> list[str]:
     """Return the field of each column: that of the mapping, else a guess. Each field has one column, with few
     exceptions."""
     fields: list[str] = []
     taken = {mapping[header] for header in headers if header in mapping}
+    guesses = [_guess_field(kind, header, cells) for header, cells in zip(headers, columns, strict=True)]
     for index, header in enumerate(headers):
-        name = mapping[header] if header in mapping else _guess_field(kind, header, _list_cells(rows, index))
+        name = mapping[header] if header in mapping else guesses[index]
         is_given = header in mapping
         if name not in KINDS[kind] or (name in fields and name not in REPEATABLE) or (not is_given and name in taken):
             name = IGNORED
@@ -248,12 +273,22 @@ def _choose_fields(kind: str, headers: list[str], mapping: Mapping[str, str], ro
 
 
 def _guess_field(kind: str, header: str, cells: list[Cell]) -> str:
-    """Guess the field of a column by its header; a column of times, such as “Beginn”, has no dates."""
+    """Guess the field of a column by its header; a column of times, such as “Beginn”, has few or no dates."""
     base = header.rpartition(" (")[0] if header.endswith(")") and header[-2:-1].isdecimal() else header
     name = find_field(kind, base)[0]
-    if name in ("start_date", "end_date") and cells and all(map(moments.is_time_only, cells)):
+    if name in ("start_date", "end_date") and sum(map(moments.is_time_only, cells)) * 2 > len(cells):
         return name.replace("date", "time")
     return name
+
+
+def _find_unused(table: _Table, mapping: Mapping[str, str]) -> dict[str, bool]:
+    """Return the headers of columns with values that are not imported, and whether they have times unexpectedly."""
+    unused: dict[str, bool] = {}
+    for index, (header, name) in enumerate(zip(table.headers, table.fields, strict=True)):
+        cells = _list_cells(table.rows, index)
+        if name == IGNORED and cells:
+            unused[header] = header not in mapping and sum(map(moments.has_time, cells)) * 2 > len(cells)
+    return unused
 
 
 def _list_cells(rows: list[_Row], index: int) -> list[Cell]:

@@ -50,6 +50,7 @@ def decode_source(stored: Mapping[str, Any]) -> ParsedSource:
         [_decode_rejection(rejection) for rejection in stored["rejections"]],
         (datetime.fromisoformat(span[0]), datetime.fromisoformat(span[1])) if span else None,
         str(stored["name"]),
+        {str(header): bool(has_times) for header, has_times in stored["unused_columns"].items()},
     )
 
 
@@ -64,6 +65,9 @@ def _decode_record(stored: Mapping[str, Any]) -> ImportedRecord:
         links={name: [str(entry) for entry in entries] for name, entries in stored["links"].items()},
         line=stored["line"],
         warnings=[decode_message(warning) for warning in stored["warnings"]],
+        is_linked=bool(stored["is_linked"]),
+        question=decode_message(stored["question"]) if stored["question"] is not None else None,
+        dates=int(stored["dates"]) if stored["dates"] is not None else None,
     )
 
 
@@ -77,10 +81,10 @@ def _encode_value(value: object) -> object:
     if isinstance(value, Message):
         return {_MESSAGE: value.text, "values": value.values}
     if isinstance(value, ParsedSource):
-        return {name: getattr(value, name) for name in ("records", "rejections", "span", "name")}
+        return {name: getattr(value, name) for name in ("records", "rejections", "span", "name", "unused_columns")}
     if isinstance(value, ImportedRecord):
         names = ("kind", "identity", "values", "recurrence_id", "links", "line", "warnings")
-        return {name: getattr(value, name) for name in names}
+        return {name: getattr(value, name) for name in (*names, "is_linked", "question", "dates")}
     if isinstance(value, Rejection):
         names = ("reason", "line", "identity", "recurrence_id", "title", "column", "value")
         return {name: getattr(value, name) for name in names}

@@ -146,5 +146,6 @@ ROWS_PER_PAGE: Final = param(
     "per_page", params.integer(minimum=1, maximum=500), "Maximum number of rows", default=100
 )
 ROW: Final = param("row", params.integer(minimum=1), "The number of a row that may be a duplicate", required=True)
-SAME: Final = param("same", BOOLEAN, "Whether it is the event that the plan names", required=True)
+SAME: Final = param("same", BOOLEAN, "Whether it is the record that the plan names", required=True)
+CONFIRM: Final = param("confirm", BOOLEAN, "Apply the plan although it asks a question", default=False)
 ROWS: Final = param("rows", ROW_NUMBERS, "Apply only these rows; rows that wait are applied only if they are named")

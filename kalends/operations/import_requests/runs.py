@@ -68,6 +68,11 @@ async def apply_run(_: None, context: OperationContext) -> Outcome:
     if run["state"] != "planned":
         raise errors.import_state(run["state"])
     await _require_idle(tx, run["source_id"])
+    if context.values.get("confirm"):
+        await import_runs.confirm(tx, run)
+        run = await fetch_run(tx, run["id"])
+    elif (question := import_runs.read_question(run)) is not None:
+        raise errors.import_unconfirmed(question)
     numbers = await _select_rows(tx, run, context.values)
     options = {**read_json(run["options"]), "numbers": numbers}
     total = len(numbers) if numbers is not None else await import_lists.count_pending(tx, run["id"])
@@ -104,7 +109,7 @@ async def discard_run(_: None, context: OperationContext) -> Outcome:
 
 
 async def decide_row(_: None, context: OperationContext) -> Outcome:
-    """Decide whether a possible duplicate is the event that the plan names, or a new one."""
+    """Decide whether a possible duplicate is the record that the plan names, or a new one."""
     require_importer(context)
     tx, run = context.transaction, await fetch_run(context.transaction, context.record_id)
     await import_runs.decide_row(tx, run["id"], context.values["row"], is_same=context.values["same"])
@@ -138,6 +143,7 @@ async def _add_run(
 async def _select_rows(tx: Transaction, run: Row, values: Mapping[str, Any]) -> list[int] | None:
     """Return the numbers of the rows to apply: the named ones, those with some actions, or None for all."""
     if "rows" in values:
+        await import_runs.require_decided(tx, run["id"], values["rows"])
         return sorted(set(values["rows"]))
     if "action" in values:
         return await import_lists.list_numbers(tx, run["id"], values["action"], PENDING)

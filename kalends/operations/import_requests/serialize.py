@@ -7,8 +7,10 @@ from typing import Any
 import orjson
 
 from kalends.core import times
+from kalends.core.event_states import SCHEDULED
 from kalends.core.messages import Message
 from kalends.kinds.kind import JsonObject
+from kalends.operations.imports.runs import read_question
 from kalends.store import Row
 from kalends.store.imports import decode_message
 
@@ -60,6 +62,7 @@ def serialize_run(row: Row) -> JsonObject:
         "progress": {"done": done, "total": total},
         "failure": decode_message(read_json(row["failure"])) if row["failure"] is not None else None,
         "warnings": read_messages(row["warnings"]),
+        "question": read_question(row),
         "first_revision": row["first_revision"],
         "last_revision": row["last_revision"],
     }
@@ -79,12 +82,28 @@ def serialize_row(row: Row) -> JsonObject:
         "identity": row["identity"],
         "recurrence_id": row["recurrence_id"],
         "title": row["title"],
+        "event": serialize_event(row),
         "record": row["record_id"],
         "changes": {name: serialize_change(change) for name, change in read_json(row["changes"]).items()},
         "reasons": read_messages(row["reasons"]),
         "line": row["line"],
         "state": row["state"],
         "revision": row["revision"],
+    }
+
+
+def serialize_event(row: Row) -> JsonObject | None:
+    """Return when an event or a series takes place, as the source says; None for other records."""
+    imported = read_json(row["imported"]) if row["imported"] is not None else {}
+    values = imported.get("values", {})
+    if row["kind"] not in ("events", "series") or "start_date" not in values:
+        return None
+    return {
+        "start_date": values["start_date"],
+        "end_date": values.get("end_date"),
+        "all_day": bool(values.get("all_day")),
+        "event_status": values.get("event_status") or SCHEDULED,
+        "dates": imported.get("dates") if row["kind"] == "series" else 1,
     }
 
 

@@ -12,12 +12,12 @@ from kalends.core import errors
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.messages import Message
+from kalends.operations.imports.linked_rows import list_needed
 from kalends.operations.imports.row_writing import Applied, apply_row
-from kalends.operations.imports.runs import remember_input, update_counts
+from kalends.operations.imports.runs import read_question, remember_input, require_decided, update_counts
 from kalends.operations.imports.sources import fetch_run, fetch_source, make_context, make_undo_context
 from kalends.operations.imports.undo_accounts import restore_site
 from kalends.operations.imports.undo_writing import apply_undo_row
-from kalends.operations.imports.writing import LINKED_KINDS
 from kalends.operations.media.images import PendingFetch, find_unfetched
 from kalends.operations.media.library import FetchResult, Library
 from kalends.store import Row, imports
@@ -66,6 +66,8 @@ async def apply(
     """
     application = Application(database, site_id, run_id, numbers, library, get_now)
     if numbers is not None:
+        async with application.open(writing=False) as tx:
+            await require_decided(tx, run_id, numbers)
         application = replace(application, numbers=await _add_linked(application, numbers))
     total, done = await _begin(application), 0
     while window := await _read_window(application):
@@ -87,6 +89,8 @@ async def _begin(application: Application) -> int:
         run = await fetch_run(tx, run_id)
         if run["state"] not in ("planned", "applying"):
             raise errors.import_state(run["state"])
+        if (question := read_question(run)) is not None:
+            raise errors.import_unconfirmed(question)
         await _refuse_move_in(tx, run)
         await imports.change_run(tx, run_id, {"state": "applying"})
         if application.numbers is not None:
@@ -100,14 +104,9 @@ async def _add_linked(application: Application, numbers: Collection[int]) -> set
     async with application.open(writing=False) as tx:
         while new:
             rows = await imports.list_chosen_rows(tx, application.run_id, new, len(new))
-            links = [imports.decode(row["imported"]).get("links", {}) for row in rows if row["imported"]]
-            keys = {
-                (LINKED_KINDS[name], identity)
-                for entry in links
-                for name, identities in entry.items()
-                for identity in identities
-            }
-            new = await imports.find_new_rows(tx, application.run_id, keys) - chosen
+            needed = [list_needed(imports.decode(row["imported"])) for row in rows if row["imported"]]
+            keys = {key for entry in needed for key in entry}
+            new = await imports.find_needed_rows(tx, application.run_id, keys) - chosen
             chosen |= new
     return chosen
 

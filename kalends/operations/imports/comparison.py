@@ -6,9 +6,12 @@ from typing import Any
 import orjson
 
 from kalends.core.imports.fields import list_fields
+from kalends.core.imports.places import make_linked
 from kalends.core.imports.records import ImportedRecord
+from kalends.core.imports.table_places import describe
 from kalends.kinds import BY_NAME
 from kalends.operations.imports.authority import FieldChange, RecordState, compare
+from kalends.operations.imports.linked_rows import PLACES
 from kalends.operations.imports.stored_fields import read_stored_fields
 from kalends.store import Row, imports
 from kalends.store.database import Transaction
@@ -23,8 +26,16 @@ def normalize_fields(imported: ImportedRecord) -> dict[str, Any]:
 
 
 def read_before(item: Row | None) -> dict[str, Any]:
-    """Return the fields that the source sent last; none if it did not know the record."""
-    return orjson.loads(item["source_values"]) if item is not None else {}
+    """Return the fields that the source sent last; none if it did not know the record.
+
+    Tables used to name the data of venues and organizers, to which they link now.
+    """
+    fields: dict[str, Any] = orjson.loads(item["source_values"]) if item is not None else {}
+    for name, kind in PLACES.items():
+        entries = fields.get(name)
+        if isinstance(entries, list):
+            fields[name] = {"linked": [make_linked(kind, describe(entry), {}, None).identity for entry in entries]}
+    return fields
 
 
 def compare_with_row(

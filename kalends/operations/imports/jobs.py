@@ -53,10 +53,15 @@ async def plan_run(
     await _note_input(database, site_id, run, found, get_now())
     await runs.fill_run(database, site_id, run_id, found.parsed, now=get_now(), find_candidates=tools.find_candidates)
     state = await _settle(database, site_id, run_id, get_now())
-    if state == "planned" and request.options.get("apply"):
+    if state == "planned" and request.options.get("apply") and not await _has_question(database, site_id, run_id):
         await applying.apply(database, site_id, run_id, library=tools.library, get_now=get_now)
         state = await _settle(database, site_id, run_id, get_now())
     return state
+
+
+async def _has_question(database: SiteDatabase, site_id: int, run_id: int) -> bool:
+    async with database.transaction(site_id, utc_now(), writing=False) as tx:
+        return runs.read_question(await fetch_run(tx, run_id)) is not None
 
 
 async def apply_run(

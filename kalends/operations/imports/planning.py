@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 import orjson
 
 from kalends.core.errors import ApiError
-from kalends.core.imports.fields import compute_fingerprint
+from kalends.core.imports.fields import TIME_FIELDS, compute_fingerprint
+from kalends.core.imports.places import PlaceIndex
 from kalends.core.imports.records import ImportedRecord, Rejection
 from kalends.core.imports.similarity import SAME_SCORE, SIMILAR_SCORE
 from kalends.core.messages import Message
@@ -18,14 +19,12 @@ from kalends.operations.exports import find_exported
 from kalends.operations.imports import comparison
 from kalends.operations.imports.authority import SOURCE, FieldChange, list_taken
 from kalends.operations.imports.deletions import MIN_ABSENCES
+from kalends.operations.imports.linked_rows import MAX_TERMS, PLACES, hold_back, list_new_terms, load_places
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.imports import encode_imported, encode_message
 
 CHUNK: Final = 500
-
-# Records by which similar events are compared.
-LINKED_KINDS: Final = {"venue": "venues", "organizer": "organizers"}
 
 # Kinds that are recognized by the identity that an export has given them.
 EXPORTED_KINDS: Final = ("events", "series", "venues", "organizers")
@@ -61,13 +60,14 @@ class Planner:
     unchanged: int = 0
     own_ids: set[int] = field(default_factory=set[int])  # the events that came from the source
     linked: dict[Key, ImportedRecord] = field(default_factory=dict[Key, ImportedRecord])  # venues and organizers
-    differences: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])  # the events that a record is not
+    differences: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])  # the records that one is not
+    places: dict[str, PlaceIndex] = field(default_factory=dict[str, PlaceIndex])  # stored venues and organizers
 
     async def plan_records(self, records: Sequence[ImportedRecord]) -> None:
         """Plan all records of the input."""
         known: list[tuple[int, ImportedRecord, Row]] = []
         unknown: list[tuple[int, ImportedRecord]] = []
-        self.linked = {record.key: record for record in records if record.kind in LINKED_KINDS.values()}
+        self.linked = {record.key: record for record in records if record.kind in PLACES.values()}
         for place, imported in enumerate(records):
             item = self.items.get(imported.key)
             if imported.key in self.seen:
@@ -86,6 +86,10 @@ class Planner:
             await self._plan_known(entries, "moved")
         for news in _split(new):
             await self._plan_new(news)
+        if self.source["kind"] != "tec":
+            hold_back(self.rows.values())
+            for number, row in enumerate(await list_new_terms(self.tx, self.rows.values()), -MAX_TERMS):
+                self.rows[number] = row  # before the events, which are numbered from 0
 
     def _is_same(self, item: Row, imported: ImportedRecord) -> bool:
         """Return whether the source sends the same as last time. A record that comes back needs another look."""
@@ -97,12 +101,15 @@ class Planner:
     def _find_moved(
         self, unknown: Sequence[tuple[int, ImportedRecord]]
     ) -> tuple[list[tuple[int, ImportedRecord, Row]], list[tuple[int, ImportedRecord]]]:
-        """Divide unknown records into those whose identity has changed and new ones."""
+        """Divide unknown records into those whose identity has changed and new ones.
+
+        A venue with another address is another one, however similar it is.
+        """
         vanished = {item["fingerprint"]: item for key, item in self.items.items() if key not in self.seen}
         moved: list[tuple[int, ImportedRecord, Row]] = []
         new: list[tuple[int, ImportedRecord]] = []
         for place, imported in unknown:
-            item = vanished.pop(compute_fingerprint(imported), None) if vanished else None
+            item = vanished.pop(compute_fingerprint(imported), None) if not imported.is_linked else None
             if item is None or item["kind"] != imported.kind:
                 new.append((place, imported))
             else:
@@ -163,6 +170,8 @@ class Planner:
                 self.rows[place] = describe("changed", imported)
             elif imported.key in exported:
                 self.rows[place] = _describe_link(imported, exported[imported.key])
+            elif imported.is_linked:
+                self.rows[place] = await self._plan_place(imported)
             else:
                 self.rows[place] = await self._plan_new_one(imported)
 
@@ -196,6 +205,23 @@ class Planner:
             different_from=different,
         )
 
+    async def _plan_place(self, imported: ImportedRecord) -> PlanRow:
+        """Plan a new venue or organizer: use a stored one with the same name, or ask if that may be meant."""
+        if imported.kind not in self.places:
+            self.places[imported.kind] = await load_places(self.tx, imported.kind)
+        different = sorted(self.differences.get(imported.key, ()))
+        found = self.places[imported.kind].find(imported.values, different)
+        if found is None:
+            return describe("new", imported, different_from=different)
+        place, is_certain = found
+        facts: dict[str, Any] = {"record_id": place.record_id, "different_from": different}
+        if is_certain:
+            reason = Message("“{name}” (ID {id}) is used and stays as it is.", name=place.name, id=place.record_id)
+            return describe("linked", imported, reason=reason, **facts)
+        details = ", ".join(part for part in (place.name, place.address, place.city) if part)
+        reason = Message("Similar to “{name}” (ID {id}). Decide whether to use it.", name=details, id=place.record_id)
+        return describe("duplicate", imported, reason=reason, state="waiting", **facts)
+
     async def _find_candidate(self, imported: ImportedRecord) -> Candidate | None:
         if self.find_candidates is None or imported.kind != "events" or self.source["kind"] == "tec":
             return None
@@ -208,7 +234,7 @@ class Planner:
     def _describe_links(self, imported: ImportedRecord) -> dict[str, Any]:
         """Return linked venues and organizers by parameter: the IDs of known ones, the values of new ones."""
         links: dict[str, Any] = {}
-        for name, kind in LINKED_KINDS.items():
+        for name, kind in PLACES.items():
             keys = [(kind, identity, "") for identity in imported.links.get(name, ())]
             known: list[Any] = [self.items[key]["record_id"] for key in keys if key in self.items]
             new = [dict(self.linked[key].values) for key in keys if key not in self.items and key in self.linked]
@@ -225,8 +251,14 @@ def describe(
     reason: Message | None = None,
     **values: Any,
 ) -> PlanRow:
-    """Return a row of the plan."""
-    reasons = [*imported.warnings, *([reason] if reason is not None else [])]
+    """Return a row of the plan. A record with a question about its times waits if they are written."""
+    if imported.question is not None and action in ("changed", "moved", "unchanged"):
+        has_times = bool(set(TIME_FIELDS) & list_taken(changes or {}))
+        imported = imported if has_times else replace(imported, question=None)
+    questions = [imported.question] if imported.question is not None else []
+    if questions:
+        values.setdefault("state", "waiting")
+    reasons = [*imported.warnings, *questions, *([reason] if reason is not None else [])]
     return {
         "action": action,
         "kind": imported.kind,

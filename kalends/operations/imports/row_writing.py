@@ -52,7 +52,7 @@ async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied
     # An image that cannot be fetched now does not remove the one before.
     skipped = {"image"} if warnings else set[str]()
     applied = await _write(context, source, row, imported, skipped)
-    if applied.record_id is not None:
+    if applied.record_id is not None and imported.kind == "events":
         for event_id in row["different_from"]:
             await remember_different(context.transaction, applied.record_id, event_id)
     return replace(applied, warnings=(*warnings, *applied.warnings))
@@ -67,6 +67,10 @@ async def _write(
     record = await fetch_row(tx, kind, record_id) if record_id is not None else None
     if record is None:
         return _report(await write_imported(context, source, imported, None))
+    if imported.is_linked and item is None:
+        # A record that exists is used as it is.
+        await save_item(tx, source, imported, record["id"], written=())
+        return Applied(record["id"])
     if record.get("status") == "trash":
         if item is None or item["absences"] < MIN_ABSENCES:
             await save_item(tx, source, imported, record["id"], written=())

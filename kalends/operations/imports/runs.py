@@ -1,6 +1,6 @@
 """Runs of imports: making a plan, discarding it, and deciding on rows that wait for a person."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,11 +10,12 @@ from kalends.core.errors import ApiError
 from kalends.core.imports.records import ParsedSource
 from kalends.core.messages import Message
 from kalends.operations.imports import absences
+from kalends.operations.imports.linked_rows import HELD, PLACES, list_links
 from kalends.operations.imports.planning import FindCandidates, Key, Planner, PlanRow, key_of, reject_input
 from kalends.operations.imports.sources import fetch_run, fetch_source
 from kalends.store import Row, import_lists, imports
 from kalends.store.database import Transaction
-from kalends.store.imports import Columns, encode, encode_message
+from kalends.store.imports import Columns, decode_message, encode, encode_message
 from kalends.store.site_database import SiteDatabase
 
 ROWS_PER_STATEMENT: Final = 500
@@ -22,6 +23,7 @@ ROWS_PER_STATEMENT: Final = 500
 MIN_FETCH_GAP: Final = timedelta(minutes=10)
 # A run that began earlier and has not finished was interrupted.
 STALE_AFTER: Final = timedelta(hours=1)
+NEW_ACTIONS: Final = ("new", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Draft:
     unchanged: int
     warnings: Sequence[Message]
     absent: Sequence[Key] | None  # the items that are not in the input; None: nothing is known about them
+    question: Message | None = None  # what a person has to confirm before the plan is applied
 
 
 async def plan(
@@ -122,17 +125,67 @@ async def decide_duplicate(
 
 
 async def decide_row(tx: Transaction, run_id: int, number: int, *, is_same: bool) -> None:
-    """Decide on a possible duplicate in a transaction. A difference is remembered, also by later plans."""
+    """Decide on a possible duplicate in a transaction. A difference is remembered, also by later plans.
+
+    Events that wait only for the decision on their venue or organizer are applied with the plan.
+    """
     run = await fetch_run(tx, run_id)
     rows = await imports.list_chosen_rows(tx, run_id, [number], 1)
     if run["state"] != "planned" or not rows or rows[0]["action"] != "duplicate":
         raise errors.import_state(run["state"])
-    event_id = rows[0]["record_id"]
+    row = rows[0]
     decided: Columns = {"action": "linked"}
     if not is_same:
-        decided = {"action": "new", "record_id": None, "different_from": [*rows[0]["different_from"], event_id]}
-    await imports.change_row(tx, run_id, number, {**decided, "state": "pending"})
+        decided = {"action": "new", "record_id": None, "different_from": [*row["different_from"], row["record_id"]]}
+    await imports.change_row(tx, run_id, number, decided)
+    await _release(tx, run_id, row)
+    if row["kind"] in PLACES.values():
+        for held in await imports.list_linking_rows(tx, run_id, row["kind"], row["identity"]):
+            await _release(tx, run_id, held)
     await update_counts(tx, run_id)
+
+
+async def _release(tx: Transaction, run_id: int, row: Row) -> None:
+    """Let a row be applied with the plan, unless it waits for another decision."""
+    imported = imports.decode(row["imported"]) if row["imported"] is not None else {}
+    undecided = await find_undecided(tx, run_id, [row])
+    reasons = [entry for entry in imports.decode(row["reasons"]) if entry["text"] != HELD]
+    reasons += [encode_message(Message(HELD, title=other["title"])) for other in undecided]
+    state = "waiting" if undecided or imported.get("question") is not None else "pending"
+    await imports.change_row(tx, run_id, row["number"], {"state": state, "reasons": encode(reasons)})
+
+
+async def find_undecided(tx: Transaction, run_id: int, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of venues and organizers that rows link to and about which a person has to decide."""
+    keys = {key for row in rows if row["imported"] is not None for key in list_links(imports.decode(row["imported"]))}
+    return await imports.list_undecided_rows(tx, run_id, keys) if keys else []
+
+
+async def require_decided(tx: Transaction, run_id: int, numbers: Collection[int]) -> None:
+    """Raise ApiError if one of the rows needs a decision on its venue or organizer first."""
+    chosen = await imports.list_chosen_rows(tx, run_id, numbers, len(numbers))
+    undecided = await find_undecided(tx, run_id, [row for row in chosen if row["action"] != "duplicate"])
+    if undecided:
+        row = undecided[0]
+        raise errors.invalid(
+            "rows",
+            "decide first whether row {row}, “{title}”, uses the existing record.",
+            row=row["number"],
+            title=row["title"],
+        )
+
+
+def read_question(run: Row) -> Message | None:
+    """Return what a person has to confirm before the plan of a run is applied."""
+    options = imports.decode(run["options"])
+    stored = options.get("question")
+    return decode_message(stored) if stored is not None and not options.get("confirmed") else None
+
+
+async def confirm(tx: Transaction, run: Row) -> None:
+    """Remember that a person has confirmed the plan."""
+    options = {**imports.decode(run["options"]), "confirmed": True}
+    await imports.change_run(tx, run["id"], {"options": encode(options)})
 
 
 async def update_counts(tx: Transaction, run_id: int, **further: int) -> dict[str, int]:
@@ -164,7 +217,27 @@ async def _draft_plan(
     counted = [key_of(item) for item in absent] if is_new_fetch and absences.is_complete(parsed) else None
     gone, warnings = await absences.plan_absent(tx, source, parsed, items, absent if counted is not None else [])
     rows = [*(row for _, row in sorted(planner.rows.items())), *gone, *map(reject_input, parsed.rejections)]
-    return Draft(rows, planner.unchanged, warnings, counted)
+    if parsed.unused_columns:
+        unused = ", ".join(parsed.unused_columns)
+        warnings.append(Message("Columns that are not imported: {columns}", columns=unused))
+    return Draft(rows, planner.unchanged, warnings, counted, _find_question(parsed, rows))
+
+
+def _find_question(parsed: ParsedSource, rows: Iterable[PlanRow]) -> Message | None:
+    """Return what to ask if times were probably lost: a column of times is unused, and new events start at 00:00."""
+    columns = [header for header, has_times in parsed.unused_columns.items() if has_times]
+    new = [row["imported"]["values"] for row in rows if row["kind"] == "events" and row["action"] in NEW_ACTIONS]
+    if not columns or not new or not all(_starts_at_midnight(values) for values in new):
+        return None
+    return Message(
+        "All new events start at 00:00, but the column “{column}”, which contains times, is not imported. "
+        "Choose what it means, or confirm that the times are right.",
+        column=columns[0],
+    )
+
+
+def _starts_at_midnight(values: Mapping[str, Any]) -> bool:
+    return str(values.get("start_date", ""))[10:] in ("", " 00:00:00")
 
 
 async def store_rows(
@@ -199,6 +272,9 @@ async def _store_plan(database: SiteDatabase, site_id: int, run_id: int, draft: 
         state = "planned" if is_open else "unchanged"
         ended: Columns = {} if is_open else {"finished_at": now}
         warnings = encode([encode_message(message) for message in draft.warnings])
+        if draft.question is not None:
+            options = {**imports.decode(run["options"]), "question": encode_message(draft.question)}
+            ended = {**ended, "options": encode(options)}
         await imports.change_run(tx, run_id, {"state": state, "planned_at": now, "warnings": warnings, **ended})
         if not is_open:
             await remember_input(tx, run)

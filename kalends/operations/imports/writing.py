@@ -19,6 +19,7 @@ from kalends.kinds.kind import Kind, Link, Values
 from kalends.kinds.series import SERIES
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
+from kalends.operations.imports.linked_rows import LINKED_KINDS
 from kalends.operations.imports.series_writing import add_imported_series, change_imported_series
 from kalends.operations.imports.stored_fields import read_stored_fields
 from kalends.operations.linked_drafts import publish_with_event
@@ -29,16 +30,6 @@ from kalends.store import Row, imports, records
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
 
-# The kinds of records that parameters name by identity.
-LINKED_KINDS: Final[Mapping[str, str]] = {
-    "venue": "venues",
-    "organizer": "organizers",
-    "categories": "categories",
-    "tags": "tags",
-    "image": "media",
-    "parent": "categories",
-    "author": "users",
-}
 # Columns that an import sets exactly, and how their JSON is read.
 TIME_COLUMNS: Final[tuple[LiteralString, ...]] = ("published_at", "modified_utc", "trashed_at")
 TEXT_COLUMNS: Final[tuple[LiteralString, ...]] = ("slug", "uid", "feed_guid", "status", "trashed_status")
@@ -187,7 +178,7 @@ def _complete_values(
     values = {**imported.values, **single}
     if is_new:
         return {
-            **_read_defaults(kind, source),
+            **_read_defaults(kind, source, is_linked=imported.is_linked),
             **{name: value for name, value in values.items() if value is not None},
         }
     # A value that the source no longer has is cleared where the parameter allows it.
@@ -202,11 +193,11 @@ def _first(ids: list[int]) -> int | None:
     return ids[0] if ids else None
 
 
-def _read_defaults(kind: Kind, source: Row) -> dict[str, Any]:
-    """Return the values of new records that the source determines."""
+def _read_defaults(kind: Kind, source: Row, *, is_linked: bool) -> dict[str, Any]:
+    """Return the values of new records that the source determines. A linked record is published with its events."""
     defaults: dict[str, Any] = {}
     if kind.is_post:
-        defaults["status"] = source["default_status"]
+        defaults["status"] = "draft" if is_linked else source["default_status"]
     if source["default_category_id"] is not None and any(link.param == "categories" for link in kind.links):
         defaults["categories"] = [source["default_category_id"]]
     return defaults
