@@ -36,7 +36,7 @@ from kalends.http.error_page import make_error_page
 from kalends.http.invalidation import TouchedTags
 from kalends.http.read_sources import ReadSources
 from kalends.http.request_head import read_host, strip_port
-from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
+from kalends.http.response_cache import STARVED, CachedResponse, LastKnown, ResponseCache, make_cached_response
 from kalends.http.response_headers import HeaderPolicy, set_headers
 from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
@@ -228,18 +228,27 @@ class Application:
                 self._log(inbound, status, cached.route, cache="stale" if age else "hit")
             else:
                 with self._cache.rendering(key) as store:
-                    await watcher.run(request, self._render(inbound, error, store))
+                    await watcher.run(request, self._render(inbound, error, key, store))
         except ClientDisconnected:
             self._log(inbound, CLIENT_CLOSED_REQUEST, _route(inbound.context))
 
-    async def _render(self, inbound: InboundRequest, error: ApiError | None, store: StoreResponse | None) -> None:
+    async def _render(
+        self, inbound: InboundRequest, error: ApiError | None, key: bytes | None, store: StoreResponse | None
+    ) -> None:
         """Handle a request, cache the response if that is allowed, and send it. `error` becomes the response."""
         context, cached = inbound.context, None
-        response = await self._handle(inbound, error)
+        response = await self._handle(inbound, error, key)
+        if isinstance(response, LastKnown):
+            if store is not None:
+                store(None)
+            await self._send_last_known(inbound, response)
+            return
         _add_headers(self._config.headers, inbound, response)
         await inbound.watcher.discard_body(inbound.request)
         if context is not None and store is not None:
             cached = make_cached_response(context, response)
+            if key is not None and cached is None and response.status_code < 500:
+                self._cache.forget(key)
             store(cached)
         if cached is not None and isinstance(context, PageRequest):
             # Pages are sent compressed to the first visitor already.
@@ -251,15 +260,29 @@ class Application:
         if context is not None and context.actor.user_id is not None:
             self._run_in_background(record_use(context))
 
-    async def _handle(self, inbound: InboundRequest, error: ApiError | None) -> Response:
-        """Dispatch a request and return the response. This is the error boundary."""
+    async def _send_last_known(self, inbound: InboundRequest, last: LastKnown) -> None:
+        if inbound.context is None or last.response is None:
+            raise AssertionError("no response to send")
+        policy, request_id, age = self._config.headers, inbound.request_id, last.age
+        is_outdated = age > 0  # else another request has rendered it in the meantime
+        status = await send_cached(
+            inbound.context,
+            inbound.send,
+            last.response,
+            policy,
+            request_id=request_id,
+            age=age,
+            is_outdated=is_outdated,
+        )
+        self._log(inbound, status, last.response.route, cache="outdated" if is_outdated else "hit")
+
+    async def _handle(
+        self, inbound: InboundRequest, error: ApiError | None, key: bytes | None
+    ) -> Response | LastKnown:
+        """Return the response to a request, also to one that fails. This is the error boundary."""
         request = inbound.request
         try:
-            if error is not None:
-                raise error
-            if inbound.context is not None:
-                return await _run_handler(inbound.context)
-            return await self._handle_system_path(request, strip_port(inbound.host))
+            return await self._dispatch(inbound, error, key)
         except ApiError as api_error:
             if api_error.status in (503, 507):
                 self._telemetry.problem(api_error)
@@ -268,6 +291,25 @@ class Application:
             path = _log_path(inbound)
             self._telemetry.exception(exception, request_id=inbound.request_id, method=request.method, path=path)
             return make_error_response(inbound, errors.internal_error(inbound.request_id))
+
+    async def _dispatch(
+        self, inbound: InboundRequest, error: ApiError | None, key: bytes | None
+    ) -> Response | LastKnown:
+        """Return the response of the handler, or the last known one if the handler got no database connection."""
+        try:
+            if error is not None:
+                raise error
+            if inbound.context is not None:
+                return await _run_handler(inbound.context)
+            return await self._handle_system_path(inbound.request, strip_port(inbound.host))
+        except ApiError as refusal:
+            if inbound.context is None or key is None or refusal.cause not in STARVED:
+                raise
+            last = await self._cache.find_last_known(inbound.context, key, utc_now())
+            self._telemetry.starved(last.outcome)
+            if last.response is None:
+                raise
+            return last
 
     async def _handle_system_path(self, request: Request, host: str) -> Response:
         path = request.scope["path"]

@@ -190,7 +190,7 @@ class Settings(BaseModel):
         ge=0,
         le=3600,
         description="Seconds for which cached public responses are still served while the database is "
-        "unavailable; 0 disables this.",
+        "unavailable or, up to 60 seconds, while all connections for public reads are in use; 0 disables this.",
     )
     purge_urls: CommaSeparated = Field(
         default=(),

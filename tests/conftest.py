@@ -29,6 +29,8 @@ PATH_MARKERS = {
     "api/test_permissions.py": ["exhaustive"],
     "api/test_place_lists.py": ["exhaustive"],
     "backup": ["process"],
+    "caching/test_outdated_responses.py": ["exhaustive"],
+    "caching/test_starved_reads.py": ["exhaustive"],
     "cells/test_cell_processes.py": ["process"],
     "cells/test_site_move_commands.py": ["process"],
     "cells/test_site_move_crashes.py": ["process"],

@@ -41,7 +41,7 @@ REQUESTS = Metric(
     "kalends_requests_total",
     "counter",
     "server",
-    "Requests; `cache` is hit, stale or empty",
+    "Requests; `cache` is hit, stale, outdated or empty",
     ("method", "route", "status", "cache"),
 )
 REQUEST_SECONDS = Metric(
@@ -49,6 +49,13 @@ REQUEST_SECONDS = Metric(
 )
 STALE = Metric(
     "kalends_stale_responses_total", "counter", "server", "Cached responses served while the database was unavailable"
+)
+STARVED = Metric(
+    "kalends_starved_reads_total",
+    "counter",
+    "server",
+    "Public reads without a free database connection, by outcome for the last known response",
+    ("outcome",),
 )
 UNAVAILABLE = Metric(
     "kalends_unavailable_total", "counter", "server", "Responses with status 503 or 507, by cause", ("cause",)
@@ -128,6 +135,7 @@ METRICS: Final = (
     REQUESTS,
     REQUEST_SECONDS,
     STALE,
+    STARVED,
     UNAVAILABLE,
     POOL_SIZE,
     POOL_USED,

@@ -219,6 +219,10 @@ class RequestContext[R: MatchedRoute]:
         request = self.read_request if sources.replica is not None else None
         return await sources.current_revision(self.host, request)
 
+    def accepts_revision(self, revision: int) -> bool:
+        """Return whether an outdated response of a revision may answer, for strangers that require no later one."""
+        return not sessions.read_cookie(self.request) and revision >= (self.min_revision or 0)
+
     def retry(self) -> bool:
         """Return whether the request is handled once more, because the replica that answered it failed."""
         if not self.is_from_replica or self.is_retried:

@@ -9,6 +9,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from kalends.operations.touched_tags import Touched, read_touched, select_changes
@@ -31,6 +32,7 @@ class SiteTags:
     floor: int
     last_touched: dict[str, int] = field(default_factory=dict[str, int])  # the last revision that touched each tag
     size: int = 0
+    is_cut: bool = False  # whether earlier changes than those after `floor` cannot be known
     _by_revision: deque[Touched] = field(default_factory=deque[Touched])
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -38,6 +40,10 @@ class SiteTags:
         """Return whether no change after a revision has touched any of these tags, as far as changes are known."""
         last_touched = self.last_touched
         return since >= self.floor and all(last_touched.get(tag, 0) <= since for tag in tags)
+
+    def list_after(self, revision: int) -> list[Touched]:
+        """Return the changes after a revision, the latest first."""
+        return list(takewhile(lambda entry: entry.revision > revision, reversed(self._by_revision)))
 
     def add(self, touched: Sequence[Touched], known: int) -> None:
         for entry in touched:
@@ -57,7 +63,7 @@ class SiteTags:
 
     def _forget_oldest(self) -> None:
         oldest = self._by_revision.popleft()
-        self.floor = oldest.revision
+        self.floor, self.is_cut = oldest.revision, True
         self.size -= len(oldest.tags)
         for tag in oldest.tags:
             if self.last_touched[tag] == oldest.revision:
@@ -81,24 +87,36 @@ class TouchedTags:
         self._sites.move_to_end(site_id)
         async with site.lock:
             if site.known < revision:
-                await self._catch_up(site_id, site)
+                await self._read(site_id, site, site.known)
         return site
 
-    async def _catch_up(self, site_id: int, site: SiteTags) -> None:
-        """Read the changes up to the current revision.
+    async def list_changes(self, site_id: int, since: int, revision: int) -> list[Touched] | None:
+        """Return the changes after `since`, the latest first; None if they are not known up to a revision."""
+        site = await self.learn(site_id, since, revision)
+        async with site.lock:
+            if since < site.floor and not site.is_cut:
+                await self._read(site_id, site, since)
+        return site.list_after(since) if site.floor <= since and site.known >= revision else None
+
+    async def _read(self, site_id: int, site: SiteTags, after: int) -> None:
+        """Read the changes after a revision up to the current one.
 
         They must not end before it: links that an event has lost since then are known from the change that removed
         them (`touched_tags`).
         """
-        rows = await self._fetch(site_id, select_changes(site_id, site.known))
+        rows = await self._fetch(site_id, select_changes(site_id, after))
         if rows and rows[0]["last_revision"] < site.known:
             return  # A replica that is behind.
         before = site.size
-        touched = read_touched(rows, site.known)
+        touched = read_touched(rows, after)
         if touched is None:
             # The log has been trimmed, there are too many changes, or the site has been removed.
-            site.reset(rows[0]["last_revision"] if rows else site.known)
+            site.is_cut = True
+            if after == site.known:
+                site.reset(rows[0]["last_revision"] if rows else site.known)
         else:
+            if after < site.known:
+                site.reset(after)
             site.add(touched, rows[0]["last_revision"])
         if self._sites.get(site_id) is site:
             self._size += site.size - before

@@ -1,16 +1,17 @@
 """In-memory response cache, keyed by request and validated against the changes of the site.
 
 A response of an older revision is valid if no change since then has touched one of its tags (`http/invalidation.py`).
+An outdated one is kept to answer reads that get no database connection (decision 0034).
 Concurrent requests for the same response wait for the first one instead of rendering it again (single flight).
 """
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
@@ -21,12 +22,30 @@ from kalends.http.encoding import compress
 from kalends.http.invalidation import SiteTags
 from kalends.http.language import find_requested
 from kalends.http.request_head import normalize_query
+from kalends.operations.cache_tags import ANY_SET, WIDE_SETS
+from kalends.operations.touched_tags import Touched
 from kalends.store.site_revisions import SiteRevision
 
 # Headers of one response, which are added again to each response from the cache.
 UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"age", b"x-kalends-ignored-params")
 
+# Causes of 503 that leave the database available to others: all connections for this kind of request are in use.
+STARVED: Final = frozenset({"too_many_requests", "pool_exhausted"})
+# Seconds for which an outdated response answers such requests.
+MAX_OUTDATED_SECONDS: Final = 60
+# Outcomes of the search for a response to such a request.
+ANSWERED, UNKNOWN, WITHDRAWN, TOO_OLD, UNCHECKED = "answered", "unknown", "withdrawn", "too_old", "unchecked"
+OUTCOMES: Final = (ANSWERED, UNKNOWN, WITHDRAWN, TOO_OLD, UNCHECKED)
+
 type Context = RequestContext[Any]
+
+
+class LastKnown(NamedTuple):
+    """The last known response and the seconds for which it has been outdated, or why it must not be used."""
+
+    outcome: str
+    response: "CachedResponse | None" = None
+    age: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,6 +83,21 @@ class CachedResponse:
             return False
         self.revision = site.known
         return True
+
+    def judge(self, changes: Sequence[Touched], now: datetime, max_age: float) -> LastKnown:
+        """Return whether the response may be used although changes since its revision may have touched it."""
+        # An image is public while a public record shows it, and no change tells when that ends.
+        if not self.tags or any(tag.partition("/")[0] == "media" for tag in self.tags):
+            return LastKnown(UNKNOWN)
+        # A narrowed list names all events that it shows.
+        shown = frozenset(self.tags) - (WIDE_SETS if ANY_SET in self.tags else frozenset())
+        if any(not shown.isdisjoint(change.withdrawn) for change in changes):
+            return LastKnown(WITHDRAWN)
+        touching = [change.changed_at for change in changes if not change.tags.isdisjoint(self.tags)]
+        if self.expires_at is not None and self.expires_at <= now:
+            touching.append(self.expires_at)
+        age = max((now - min(touching)).total_seconds(), 1.0) if touching else 0.0
+        return LastKnown(ANSWERED, self, age) if age <= max_age else LastKnown(TOO_OLD)
 
 
 def make_cached_response(context: Context, response: Response) -> CachedResponse | None:
@@ -124,8 +158,9 @@ class ResponseCache:
         """Return a valid response, or a recent one while the database is unavailable, with its age in seconds."""
         try:
             current = await context.current_revision()
-        except ApiError:
-            stale = self._find_stale(context, key)
+        except ApiError as error:
+            # While the database answers others, a record may be withdrawn that the response shows.
+            stale = self._find_stale(context, key) if error.cause not in STARVED else None
             if stale is None:
                 raise
             return stale
@@ -152,9 +187,36 @@ class ResponseCache:
                 site = await touched.learn(response.site_id, response.revision, revision)
                 if response.outlives(site, revision):
                     return response
-        if self._entries.get(key) is response:
+        if response.site_id != current.site_id and self._entries.get(key) is response:
             self._entries.discard(key)
         return None
+
+    def forget(self, key: bytes) -> None:
+        """Forget a response because a newer one is known that cannot be cached."""
+        self._entries.discard(key)
+
+    async def find_last_known(self, context: Context, key: bytes, now: datetime) -> LastKnown:
+        """Return the last known response to a read that got no connection, if it may be used.
+
+        The current revision and the changes are read through the connections that are reserved for lookups, after the
+        wait for a connection, so all withdrawals that were acknowledged until then are known.
+        """
+        response = self._entries.get(key)
+        if response is None:
+            return LastKnown(UNKNOWN)
+        try:
+            current = await context.state.sources.current_revision(context.host)
+            if current is None or current.site_id != response.site_id:
+                return LastKnown(UNKNOWN)
+            if not context.accepts_revision(response.revision):
+                return LastKnown(UNKNOWN)
+            touched, since = context.state.touched_tags, response.revision
+            changes = await touched.list_changes(response.site_id, since, current.revision)
+        except ApiError:
+            return LastKnown(UNCHECKED)
+        if changes is None:
+            return LastKnown(UNCHECKED)
+        return response.judge(changes, now, min(self._stale_seconds, MAX_OUTDATED_SECONDS))
 
     def _find_stale(self, context: Context, key: bytes) -> tuple[CachedResponse, float] | None:
         last = context.state.sources.last_known(context.host, self._stale_seconds)

@@ -12,6 +12,7 @@ from kalends.adapters import metrics
 from kalends.adapters.tracing import Tracer
 from kalends.core.errors import ApiError
 from kalends.core.forwarded import IpNetwork, is_trusted
+from kalends.http.response_cache import OUTCOMES
 from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
 from kalends.store.site_database import SiteDatabase
 
@@ -70,6 +71,10 @@ class Telemetry:
         """Log an unexpected exception with its traceback."""
         log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
 
+    def starved(self, outcome: str) -> None:
+        """Count a public read that got no database connection, by the outcome for its last known response."""
+        metrics.find_series(metrics.STARVED, outcome).inc()
+
     def problem(self, error: ApiError) -> None:
         """Count a response with status 503 or 507, and log its cause once per minute."""
         cause = find_cause(error)
@@ -92,6 +97,8 @@ class Telemetry:
 def announce_counters() -> None:
     """Export zeros for what has not happened yet: an increase from nothing to one would not be seen."""
     metrics.find_series(metrics.STALE)
+    for outcome in OUTCOMES:
+        metrics.find_series(metrics.STARVED, outcome)
     for cause in (*CAUSES.values(), *OTHER_CAUSES):
         metrics.find_series(metrics.UNAVAILABLE, cause)
 

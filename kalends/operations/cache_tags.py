@@ -32,6 +32,7 @@ MANY: Final = "many"  # touched by a change of any record
 ANY_SET: Final = "events:any"  # carried by every narrowed list; touched by changes of unknown effect
 EVENT_SET: Final = "events:set"  # touched if an event may appear in lists, disappear from them or move inside
 SEARCHED: Final = "events:search"  # the same, and touched by changes of texts
+WIDE_SETS: Final = frozenset({EVENT_SET, SEARCHED})
 LONG_EVENTS: Final = "events:long"  # events whose months are not listed one by one
 # Tables of links, and the letters of their records in the tags of sets.
 LINK_LETTERS: Final = {"event_venues": "v", "event_organizers": "o", "event_categories": "c", "event_tags": "t"}

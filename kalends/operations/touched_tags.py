@@ -15,6 +15,7 @@ from kalends.operations.cache_tags import (
     SEARCHED,
     SERIES_LETTER,
     SITE,
+    WIDE_SETS,
     link_set_tag,
     month_tag,
     months_between,
@@ -39,20 +40,27 @@ ZONE_MARGIN: Final = timedelta(days=2)
 MAX_CHANGES: Final = 2000
 # A write that touches more tags purges the whole site from shared caches.
 MAX_PURGED_TAGS: Final = 2000
+PUBLISHED: Final = "publish"
 
 Columns = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The tags that the change with this revision touches."""
+    """The tags that the change with this revision touches.
+
+    `withdrawn` are the tags of responses that may show a record which the change withdraws, hides, protects or
+    deletes.
+    """
 
     revision: int
     tags: frozenset[str]
+    changed_at: datetime
+    withdrawn: frozenset[str] = frozenset()
 
 
 def read_touched(rows: Sequence[Row], after: int) -> list[Touched] | None:
-    """Return the tags by revision from the rows of `site_changes`; None if the log does not have all changes."""
+    """Return the tags by revision from the rows of `dated_changes`; None if the log does not have all changes."""
     changes = [row for row in rows if row["revision"] is not None]
     if not rows or len(changes) != rows[0]["last_revision"] - after:
         return None
@@ -60,7 +68,8 @@ def read_touched(rows: Sequence[Row], after: int) -> list[Touched] | None:
     # From the newest to the oldest change: the state of an event before a change is the one after the previous one.
     states: dict[int, Columns] = {}
     for row in reversed(changes):
-        touched.append(Touched(row["revision"], frozenset(_touch(row, states))))
+        tags, withdrawn = frozenset(_touch(row, states)), frozenset(_withdraw(row))
+        touched.append(Touched(row["revision"], tags, row["changed_at"], withdrawn))
     return touched[::-1]
 
 
@@ -72,7 +81,7 @@ async def find_touched(tx: Transaction, first: int, last: int) -> set[str]:
 
 
 def select_changes(site_id: int, after: int, until: int | None = None) -> Sql:
-    return Sql("SELECT * FROM site_changes(?, ?, ?, ?)", site_id, after, until, MAX_CHANGES)
+    return Sql("SELECT * FROM dated_changes(?, ?, ?, ?)", site_id, after, until, MAX_CHANGES)
 
 
 def _touch(change: Row, states: dict[int, Columns]) -> Iterable[str]:
@@ -81,6 +90,30 @@ def _touch(change: Row, states: dict[int, Columns]) -> Iterable[str]:
         return {SITE}  # Neither says what changes: settings are part of everything, and so may a record have been.
     tags = {record_tag(kind, record_id), kind, MANY}
     return tags | _touch_sets(change, states) if kind == "events" else tags
+
+
+def _withdraw(change: Row) -> set[str]:
+    """Return the tags of responses that may show a record which a change withdraws, hides, protects or deletes.
+
+    A response that shows a record names it, or carries the tag of its kind, of many records or, for events, of all
+    sets. The sets of months and linked records do not count: a list with one of those names its events.
+    """
+    kind, is_deleted = change["kind"], change["action"] == "delete"
+    if kind == "sites":
+        return {SITE}  # The log does not say which settings have changed.
+    if not (is_deleted or _is_withdrawal(change)):
+        return set()
+    tags = {record_tag(kind, change["record_id"]), kind, MANY}
+    if is_deleted and change["was_public"]:
+        tags.add(SITE)
+    return tags | WIDE_SETS if kind == "events" else tags
+
+
+def _is_withdrawal(change: Row) -> bool:
+    if change["action"] == "create":
+        return False
+    old, new = _decode(change["old"]).get("status"), _decode(change["new"]).get("status")
+    return (old == PUBLISHED and new != PUBLISHED) or change["hides"] or change["protects"]
 
 
 def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:

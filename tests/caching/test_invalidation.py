@@ -54,7 +54,7 @@ def read_revision(app: RunningApp) -> int:
 
 def test_tags_are_touched_after_their_last_change_only() -> None:
     site = SiteTags(10, 10)
-    site.add([Touched(11, frozenset({"a"})), Touched(12, frozenset({"b"}))], 12)
+    site.add([Touched(11, frozenset({"a"}), utc_now()), Touched(12, frozenset({"b"}), utc_now())], 12)
     assert not site.is_untouched(["a"], 10)
     assert site.is_untouched(["a"], 11)
     assert not site.is_untouched(["a", "b"], 11)
@@ -66,7 +66,7 @@ def test_oldest_revisions_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(invalidation, "MAX_TAGS_PER_SITE", 4)
     site = SiteTags(0, 0)
     for revision in range(1, 6):
-        site.add([Touched(revision, frozenset({"events", f"events/{revision}"}))], revision)
+        site.add([Touched(revision, frozenset({"events", f"events/{revision}"}), utc_now())], revision)
     assert (site.floor, site.size) == (3, 4)
     assert site.last_touched == {"events": 5, "events/4": 4, "events/5": 5}
     assert not site.is_untouched(["venues"], 2)
@@ -133,9 +133,9 @@ def test_response_is_not_used_unchecked_if_changes_cannot_be_read(app: RunningAp
     path = f"{API_PATH}/events"
     assert app.raw("GET", path)[0] == 200
     add_event(editor)
-    app.sql("ALTER FUNCTION site_changes RENAME TO missing")
+    app.sql("ALTER FUNCTION dated_changes RENAME TO missing")
     assert app.raw("GET", path)[0] == 503
-    app.sql("ALTER FUNCTION missing RENAME TO site_changes")
+    app.sql("ALTER FUNCTION missing RENAME TO dated_changes")
     assert app.raw("GET", path)[0] == 200
 
 

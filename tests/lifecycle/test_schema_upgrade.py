@@ -196,7 +196,7 @@ def test_functions_keep_their_owner_rights_and_search_path(upgraded: Upgraded) -
     # Functions of later revisions have the same rights and search path.
     added = {name: properties for name, properties in upgraded.functions_after.items() if name not in before}
     assert added == dict.fromkeys(
-        ["worker_heartbeat", "own_hosts", "incomplete_series", "due_imports", "site_changes"],
+        ["worker_heartbeat", "own_hosts", "incomplete_series", "due_imports", "site_changes", "dated_changes"],
         before["due_records"],
     )
 

@@ -21,6 +21,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "enqueue_job",
     "due_imports",
     "due_records",
+    "dated_changes",
     "old_trash",
     "sites_with_old_changes",
     "site_changes",

@@ -5,6 +5,7 @@ import re
 from types import SimpleNamespace
 from typing import Any, cast
 
+from kalends.core.clock import utc_now
 from kalends.operations.cache_tags import MAX_TAGS_PER_REQUEST, batch_tags, format_surrogate_key, record_tag
 from kalends.operations.touched_tags import read_touched
 from kalends.store import Row
@@ -23,6 +24,7 @@ def make_site(number: int) -> Site:
 def change(kind="events", record_id=5, before=None, after=None, present=None, **more: Any) -> dict[str, Any]:
     encoded = {"old": before, "new": after, "present": present}
     row = {"kind": kind, "record_id": record_id, "action": "update", "was_public": True}
+    row |= {"changed_at": utc_now(), "hides": False, "protects": False}
     row["columns"] = sorted({*(before or {}), *(after or {})})
     return {**row, **{name: value and json.dumps(value) for name, value in encoded.items()}, **more}
 
