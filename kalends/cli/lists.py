@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -52,12 +52,11 @@ def print_json(value: object) -> None:
     typer.echo(orjson.dumps(value, option=options, default=str).decode())
 
 
-def to_dict(entry: Any) -> dict[str, Any]:
+def to_dict(entry: object) -> dict[str, Any]:
     """Return a row, a mapping or a dataclass as a dictionary."""
     if is_dataclass(entry) and not isinstance(entry, type):
         return asdict(entry)
-    mapping: Mapping[str, Any] = entry
-    return dict(mapping)
+    return dict(cast("Mapping[str, Any]", entry))
 
 
 def format_time(value: datetime | None, otherwise: str = "-") -> str:
