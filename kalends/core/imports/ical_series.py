@@ -22,7 +22,7 @@ MAX_DATES: Final = 900
 HORIZON: Final = timedelta(days=25 * 31)  # at least the months for which the dates of a series are created
 MAX_SLOTS: Final = 2_000  # of RDATE or EXDATE
 MAX_WARNINGS: Final = 10
-MAX_COUNTED: Final = 2_000  # dates of a series whose number is told
+MAX_COUNTED: Final = 2_000  # dates of a series; more are not counted
 LISTED_PAST: Final = timedelta(days=31)  # how old the dates of a list are, if not all of them are imported
 # Birthdays begin in 1604. Of dates that long ago, only those of recent years are imported.
 OLD_YEARS: Final = 10
