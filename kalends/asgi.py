@@ -147,10 +147,10 @@ class Application:
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._opened_state = await self._open_state()
-        watching = [
-            asyncio.create_task(work) for work in (self._state.worker_watch.run(), sample_pool(self._state.database))
-        ]
-        if (replica := self._state.sources.replica) is not None:
+        replica = self._state.sources.replica
+        samples = sample_pool(self._state.database, replica)
+        watching = [asyncio.create_task(work) for work in (self._state.worker_watch.run(), samples)]
+        if replica is not None:
             watching.append(asyncio.create_task(replica.run()))
         if self._warms_up:
             await self._warm_up()

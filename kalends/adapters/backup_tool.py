@@ -26,14 +26,14 @@ class BackupToolFailed(Exception):
     """The program is installed but cannot list its backups; the message is its own."""
 
 
-def list_newest_backups() -> list[Backup] | None:
+def list_newest_backups(timeout: float = TIMEOUT) -> list[Backup] | None:
     """Return the newest backup of each stanza; None if pgBackRest is not installed."""
     program = shutil.which("pgbackrest")
     if program is None:
         return None
     try:
         command = [program, "info", "--output=json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout)  # noqa: S603
     except subprocess.SubprocessError as error:
         raise BackupToolFailed(getattr(error, "stderr", "") or str(error)) from error
     return [_read_stanza(stanza) for stanza in json.loads(done.stdout)]

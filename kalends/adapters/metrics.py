@@ -23,6 +23,8 @@ class Metric:
     process: Literal["server", "worker", "both"]
     description: str
     labels: tuple[str, ...] = ()
+    # How the values of several server processes become one, if it is a gauge.
+    merge: Literal["livesum", "livemax"] = "livesum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,41 @@ ROUTING = Metric(
     "cell did not serve the site), wait (for the end of a move)",
     ("event",),
 )
+DIRECTORY_UP = Metric("kalends_directory_up", "gauge", "server", "1 if the directory of cells responds, else 0")
+MOVE_AGE = Metric(
+    "kalends_site_move_age_seconds",
+    "gauge",
+    "server",
+    "Age of the oldest unfinished move of a site, in seconds, by `state`: running or interrupted; 0 if there is none",
+    ("state",),
+)
 
-# The database. Metrics of replicas belong here, with their values in `operations/metrics.py`.
+# A replica.
+REPLICA_READS = Metric(
+    "kalends_replica_reads_total",
+    "counter",
+    "server",
+    "Reads that a replica could answer, by `outcome`: answered by the replica, or why the primary answers",
+    ("outcome",),
+)
+REPLICA_LAG = Metric(
+    "kalends_replica_lag_seconds",
+    "gauge",
+    "server",
+    "Age of the data of the replica; +Inf if it does not respond",
+    merge="livemax",
+)
+
+# Backups.
+BACKUP_AGE = Metric(
+    "kalends_backup_age_seconds",
+    "gauge",
+    "worker",
+    "Seconds since the end of the newest backup of pgBackRest; +Inf if there is none",
+    ("stanza",),
+)
+
+# The database.
 DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0", ("cell",))
 SCHEMA = Metric(
     "kalends_schema_info",
@@ -129,7 +164,7 @@ OLDEST_JOB = Metric(
     ("queue",),
 )
 
-# The metrics of every server and worker; ROUTING needs a directory.
+# The metrics of every server and worker.
 METRICS: Final = (
     INFO,
     REQUESTS,
@@ -150,6 +185,8 @@ METRICS: Final = (
     QUEUE_JOBS,
     OLDEST_JOB,
 )
+# The metrics of servers with cells or a replica, and of workers on a machine with pgBackRest.
+OPTIONAL_METRICS: Final = (ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE)
 
 
 @cache
@@ -158,7 +195,7 @@ def get_instrument(metric: Metric) -> Any:
     from prometheus_client import Counter, Gauge, Histogram
 
     if metric.kind == "gauge":
-        return Gauge(metric.name, metric.description, metric.labels, multiprocess_mode="livesum")
+        return Gauge(metric.name, metric.description, metric.labels, multiprocess_mode=metric.merge)
     return (Counter if metric.kind == "counter" else Histogram)(metric.name, metric.description, metric.labels)
 
 
@@ -213,6 +250,36 @@ class ProcessCollector:
         return metrics
 
 
+class UsageCollector:
+    """Adds up what the client library says about each server process: `process_cpu_seconds_total` and so on."""
+
+    # These are no sums: the lowest limit, and the first start.
+    LOWEST = ("process_max_fds", "process_start_time_seconds")
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        # The last values of counters by name and process: a process that ends must not lower the sum.
+        self._counted: dict[str, dict[int, float]] = {}
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client import ProcessCollector
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        pids = {int(path.stem.rpartition("_")[2]) for path in self._directory.glob("*.db")}
+        families: dict[str, Any] = {}
+        values: dict[str, dict[int, float]] = dict(self._counted)
+        for pid in {os.getpid(), *filter(_is_running, pids)}:
+            for family in ProcessCollector(pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
+                for sample in family.samples:
+                    families[sample.name] = family
+                    values.setdefault(sample.name, {})[pid] = sample.value
+        self._counted = {name: values[name] for name, family in families.items() if family.type == "counter"}
+        for name, family in families.items():
+            make = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
+            found = values[name].values()
+            yield make(name, family.documentation, value=min(found) if name in self.LOWEST else sum(found))
+
+
 def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -231,6 +298,7 @@ def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample
     if directory := os.environ.get(DIRECTORY_VARIABLE):
         registry = CollectorRegistry()
         registry.register(ProcessCollector(Path(directory)))
+        registry.register(UsageCollector(Path(directory)))
     registry.register(StateCollector(read_state))
     start_http_server(port, host, registry)
 

@@ -145,11 +145,17 @@ def fill_cell(name: CellName) -> None:
 
 @group.command("check")
 def check_cells() -> None:
-    """Compare the sites in all cells with the directory; exit with status 1 if they differ."""
-    findings = asyncio.run(_find_differences(load_directory()))
+    """Compare all cells with the directory; exit with status 1 if they differ, or if a move was interrupted."""
+    from kalends.cli.check import check_moves
+    from kalends.cli.findings import print_findings
+
+    settings = load_directory()
+    findings = asyncio.run(_find_differences(settings))
+    moves = asyncio.run(check_moves(settings.directory_url))
     for finding in findings:
         typer.echo(finding)
-    if findings:
+    print_findings(moves)
+    if findings or any(move.level == "error" for move in moves):
         raise typer.Exit(1)
     typer.echo("All cells agree with the directory.")
 

@@ -2,19 +2,23 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import typer
 
 from kalends.cli.errors import mask_passwords
 from kalends.cli.findings import Finding, print_findings
+from kalends.cli.jobs import format_age
 from kalends.cli.lists import JsonOption, print_json, to_dict
 from kalends.cli.runtime import load_settings
+from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
     from kalends.settings import Settings
     from kalends.store.checks import DatabaseState, ServerFacts
     from kalends.store.job_queue import QueueSummary
+    from kalends.store.site_moves import Move
 
 MIN_POSTGRES = 15
 # Seconds that the time of the database may differ from that of this machine.
@@ -27,7 +31,7 @@ COMMIT_MODES = ("on", "remote_write", "remote_apply", "local")
 
 
 def check(as_json: JsonOption = False) -> None:
-    """Check the database, the worker, storage, e-mail, caches and proxies; exit with status 1 if there are errors."""
+    """Check everything that server and worker depend on, from the database to the proxies; exit with 1 on errors."""
     settings = load_settings()
     findings = asyncio.run(find_all(settings))
     if as_json:
@@ -55,8 +59,8 @@ async def find_all(settings: "Settings") -> list[Finding]:
 async def check_databases(settings: "Settings") -> list[Finding]:
     """Return the findings about the database, or about the directory and all cells."""
     if not settings.directory_url:
-        return await check_database(settings)
-    findings = await check_directory(settings)
+        return [*await check_database(settings), *await check_replica(settings)]
+    findings = [*await check_directory(settings), *await check_moves(settings.directory_url)]
     for cell, member in settings.members.items():
         findings += [replace(one, text=f"Cell {cell}: {one.text}") for one in await check_database(member)]
     return findings
@@ -81,6 +85,50 @@ async def check_directory(settings: "Settings") -> list[Finding]:
         cure = f"Run `kalends cell add {name}`."
         findings.append(Finding("Directory", "warning", f"The cell {name} is not in the directory.", cure))
     return findings
+
+
+async def check_moves(directory_url: str) -> list[Finding]:
+    """Return a finding for each unfinished move of a site; nothing if the directory cannot be read."""
+    from kalends.store import problems, site_moves
+
+    try:
+        moves = await site_moves.list_moves(directory_url, unfinished=True)
+    except (problems.DatabaseUnavailable, *problems.DRIVER_ERRORS):
+        return []
+    return [judge_move(move, utc_now()) for move in moves]
+
+
+def judge_move(move: "Move", now: datetime) -> Finding:
+    """Return the finding about an unfinished move."""
+    age = format_age((now - move.started_at).total_seconds())
+    text = f"Site {move.site_id} from {move.source} to {move.target}, started {age} ago, last step {move.step}"
+    if move.has_mover:
+        return Finding("Move", "ok", f"{text}: running.")
+    return Finding("Move", "error", f"{text}: interrupted.", f"Run `kalends site move {move.site_id} --resume`.")
+
+
+async def check_replica(settings: "Settings") -> list[Finding]:
+    """Return the finding about the replica, if there is one."""
+    from kalends.store import checks, problems
+
+    if not settings.replica_url:
+        return []
+    address = problems.Target.from_url(settings.replica_url).address
+    cure = "The setting is `KALENDS_REPLICA_URL`. Until it works, the primary answers all reads."
+    try:
+        state = await checks.read_replica(settings.database_url, settings.replica_url, settings.replica_max_lag)
+    except problems.DatabaseUnavailable as error:
+        reason, _, _ = mask_passwords(error.detail).partition(" Is it running?")
+        return [Finding("Replica", "error", reason, cure)]
+    except problems.DRIVER_ERRORS as error:
+        return [Finding("Replica", "error", f"{type(error).__name__}: {error}", cure)]
+    if not state.is_standby:
+        return [Finding("Replica", "error", f"{address} is not a standby.", cure)]
+    if state.seconds_behind is None:
+        text = f"{address} is {state.bytes_behind:,} bytes behind, for more than {settings.replica_max_lag:g} s."
+        cure = "Look at its load and at long reads on it (docs/how-to/troubleshoot.md)."
+        return [Finding("Replica", "warning", text, cure)]
+    return [Finding("Replica", "ok", f"{address} is up to date.")]
 
 
 async def check_database(settings: "Settings") -> list[Finding]:

@@ -179,4 +179,5 @@ def _serve_metrics(settings: "Settings", directory: str) -> None:
     urls = {cell: member.database_url for cell, member in settings.members.items()}
     # The metrics library reads this variable at its import, here and in each server process.
     os.environ[DIRECTORY_VARIABLE] = directory
-    serve_metrics(settings.metrics_host, settings.metrics_port, make_server_reader(urls))
+    read_state = make_server_reader(urls, settings.directory_url)
+    serve_metrics(settings.metrics_host, settings.metrics_port, read_state)

@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import Any
 
+from kalends.adapters import metrics
 from kalends.core.errors import ApiError
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -106,7 +105,6 @@ class ReadSources:
         if not self.replica.is_available:
             _count("unavailable")
             return False
-        _show_age(self.replica.age)
         return True
 
     async def _enter_replica(self, stack: AsyncExitStack, request: ReadRequest) -> Transaction | None:
@@ -143,23 +141,4 @@ def _open(database: SiteDatabase, request: ReadRequest) -> AbstractAsyncContextM
 
 
 def _count(outcome: str) -> None:
-    _metrics()[0].labels(outcome).inc()
-
-
-def _show_age(seconds: float) -> None:
-    _metrics()[1].set(seconds)
-
-
-@cache
-def _metrics() -> tuple[Any, Any]:
-    """Return the counter of reads by outcome and the gauge of the age; imported late, as in `http/telemetry.py`."""
-    from prometheus_client import Counter, Gauge
-
-    return (
-        Counter(
-            "kalends_replica_reads_total",
-            "Reads that a replica could answer, by outcome: answered by the replica, or why the primary answers",
-            ["outcome"],
-        ),
-        Gauge("kalends_replica_lag_seconds", "Age of the data of the replica", multiprocess_mode="livemax"),
-    )
+    metrics.find_series(metrics.REPLICA_READS, outcome).inc()

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import inf
 from typing import Any, Final
 
 from kalends.adapters import metrics
@@ -14,6 +15,7 @@ from kalends.core.errors import ApiError
 from kalends.core.forwarded import IpNetwork, is_trusted
 from kalends.http.response_cache import OUTCOMES
 from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
+from kalends.store.replica import Replica
 from kalends.store.site_database import SiteDatabase
 
 # Seconds before the same problem is logged again.
@@ -103,8 +105,8 @@ def announce_counters() -> None:
         metrics.find_series(metrics.UNAVAILABLE, cause)
 
 
-async def sample_pool(database: SiteDatabase) -> None:
-    """Export the use of the connection pools, and of the directory, until the task is cancelled."""
+async def sample_pool(database: SiteDatabase, replica: Replica | None = None) -> None:
+    """Export the use of the connection pools, of the directory and of the replica, until the task is cancelled."""
     announce_counters()
     counted: Counter[str] = Counter()
     while True:
@@ -113,6 +115,8 @@ async def sample_pool(database: SiteDatabase) -> None:
             metrics.find_series(metrics.POOL_SIZE, cell).set(usage.size)
             metrics.find_series(metrics.POOL_USED, cell).set(usage.used)
             metrics.find_series(metrics.POOL_WAITING, cell).set(usage.waiting)
+        if replica is not None:
+            metrics.find_series(metrics.REPLICA_LAG).set(replica.age if replica.is_available else inf)
         counts = Counter(database.read_counts())
         for event, number in counts.items():
             metrics.find_series(metrics.ROUTING, event).inc(number - counted[event])

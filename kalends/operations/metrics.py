@@ -1,6 +1,8 @@
 """The metrics that are states of the database, read at each scrape."""
 
 import asyncio
+import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -10,20 +12,26 @@ from typing import Final
 
 from kalends import __version__
 from kalends.adapters import metrics
+from kalends.adapters.backup_tool import Backup, BackupToolFailed, list_newest_backups
 from kalends.adapters.metrics import Sample
-from kalends.store import checks, job_queue, problems
+from kalends.core.clock import utc_now
+from kalends.store import checks, job_queue, problems, site_moves
 from kalends.store.jobs import Queue, Task
 from kalends.store.migrations import newest_revision
 
+log = logging.getLogger(__name__)
+
+# Seconds between two questions to pgBackRest.
+BACKUP_INTERVAL: Final = 300.0
 # Seconds for all reads of a scrape; Prometheus gives up after ten by default.
 SCRAPE_TIMEOUT: Final = 5.0
 INFO: Final = Sample(metrics.INFO, 1, (__version__,))
 
 
-def make_server_reader(urls: Mapping[str, str]) -> Callable[[], list[Sample]]:
+def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Callable[[], list[Sample]]:
     """Return a function that reads the states that the server exports, with the login of the server.
 
-    `urls` are the databases by the names of their cells; the only one has an empty name.
+    `urls` are the databases by the names of their cells; the only one has an empty name, and no directory.
     """
     expected = newest_revision()
 
@@ -39,6 +47,7 @@ def make_server_reader(urls: Mapping[str, str]) -> Callable[[], list[Sample]]:
 
     async def read_all() -> list[Sample]:
         reads = [_read_bounded(cell, partial(read, cell, url)) for cell, url in urls.items()]
+        reads += [_read_directory(directory_url)] if directory_url else []
         return [INFO, *chain.from_iterable(await asyncio.gather(*reads))]
 
     return lambda: asyncio.run(read_all())
@@ -57,7 +66,46 @@ def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sampl
         waits = [Sample(metrics.OLDEST_JOB, oldest.get(queue, 0.0), (queue.value,)) for queue in Queue]
         return [*queued, *waits]
 
-    return lambda: [INFO, *asyncio.run(_read_bounded(cell, read))]
+    read_backups = make_backup_reader()
+    return lambda: [INFO, *asyncio.run(_read_bounded(cell, read)), *read_backups()]
+
+
+def make_backup_reader() -> Callable[[], list[Sample]]:
+    """Return a function that reads the ages of the newest backups; pgBackRest runs once in five minutes only."""
+    known: list[Backup] = []
+    read_at = -inf
+
+    def read() -> list[Sample]:
+        nonlocal known, read_at
+        if time.monotonic() - read_at > BACKUP_INTERVAL:
+            read_at = time.monotonic()
+            try:
+                known = list_newest_backups(timeout=SCRAPE_TIMEOUT) or []
+            except BackupToolFailed as error:
+                log.warning("pgBackRest cannot list its backups: %s", str(error).strip())
+        now = utc_now()
+        ages = {one.stanza: (now - one.finished).total_seconds() if one.finished else inf for one in known}
+        return [Sample(metrics.BACKUP_AGE, age, (stanza,)) for stanza, age in ages.items()]
+
+    return read
+
+
+async def _read_directory(directory_url: str) -> list[Sample]:
+    """Read the unfinished moves of sites; if the directory does not respond in time, only that is exported."""
+    try:
+        async with asyncio.timeout(SCRAPE_TIMEOUT):
+            moves = await site_moves.list_moves(directory_url, unfinished=True)
+    except (problems.DatabaseUnavailable, *problems.DRIVER_ERRORS):
+        return [Sample(metrics.DIRECTORY_UP, 0)]
+    now = utc_now()
+    ages = {"running": 0.0, "interrupted": 0.0}
+    for move in moves:
+        state = "running" if move.has_mover else "interrupted"
+        ages[state] = max(ages[state], (now - move.started_at).total_seconds())
+    return [
+        Sample(metrics.DIRECTORY_UP, 1),
+        *[Sample(metrics.MOVE_AGE, age, (state,)) for state, age in ages.items()],
+    ]
 
 
 async def _read_bounded(cell: str, read: Callable[[], Awaitable[list[Sample]]]) -> list[Sample]:

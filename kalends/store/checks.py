@@ -1,5 +1,6 @@
 """The state of the database, for metrics, `kalends check` and `kalends status`."""
 
+import asyncio
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,6 +8,7 @@ from typing import Any, Final
 
 from kalends.core.clock import utc_now
 from kalends.store import leakproof, problems
+from kalends.store.database import LOG_POSITION
 from kalends.store.problems import SchemaVersion, connect
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
@@ -69,6 +71,27 @@ async def read_facts(database_url: str) -> ServerFacts:
         row = await connection.fetchrow(READ_FACTS, list(EXTENSIONS))
         seconds_ahead = await _measure_time(connection)
     return ServerFacts(**{**row, "missing_extensions": tuple(row["missing_extensions"])}, seconds_ahead=seconds_ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    is_standby: bool
+    seconds_behind: float | None  # until it had what the primary had written; None if that took longer than allowed
+    bytes_behind: int
+
+
+async def read_replica(primary_url: str, replica_url: str, max_seconds: float) -> ReplicaState:
+    """Wait until a replica has what the primary has written up to now, for at most `max_seconds`."""
+    query = f"SELECT {LOG_POSITION}"
+    async with connect(primary_url, prepared=False) as primary, connect(replica_url, prepared=False) as replica:
+        is_standby: bool = await replica.fetchval("SELECT pg_is_in_recovery()")
+        started = time.monotonic()
+        target: int = await primary.fetchval(query)
+        while (position := await replica.fetchval(query)) < target:
+            if time.monotonic() - started > max_seconds:
+                return ReplicaState(is_standby, None, target - position)
+            await asyncio.sleep(0.1)
+        return ReplicaState(is_standby, time.monotonic() - started, 0)
 
 
 async def _measure_time(connection: Any) -> float:

@@ -1,17 +1,21 @@
 """The commands of a directory with three cells."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from kalends.adapters import metrics
+from kalends.operations.metrics import make_server_reader
 from kalends.store import directory_changes
 from kalends.store.migrations import migrate, newest_revision
 from tests.cells.cell_set import CellSet
 from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.processes import run_command
+from tests.servers import find_free_port
 
 
 def stdout(cells: CellSet, *arguments: str) -> list[str]:
@@ -308,6 +312,56 @@ def test_check_finds_every_difference(cells: CellSet) -> None:
     listed = broken.run("cell", "list")
     assert listed.exit_code == 0
     assert "unreachable: Cannot reach PostgreSQL at 127.0.0.1:1" in listed.stdout
+
+
+def test_interrupted_moves_are_reported_with_the_command_that_resumes_them(cells: CellSet, tmp_path: Path) -> None:
+    site = cells.add_site("one.example", "a")
+    settings = {"KALENDS_MEDIA_DIR": str(tmp_path)}
+
+    def list_findings() -> list[tuple[str, str, str]]:
+        result = run_command("postgresql:///unused", "check", "--json", settings={**cells.environment, **settings})
+        found = json.loads(result.stdout)
+        return [(row["level"], row["text"], row["cure"]) for row in found if row["subject"] == "Move"]
+
+    def list_ages() -> dict[str, float]:
+        samples = make_server_reader({}, cells.directory_url)()
+        return {sample.labels[0]: sample.value for sample in samples if sample.metric is metrics.MOVE_AGE}
+
+    assert list_findings() == []
+    assert list_ages() == {"running": 0, "interrupted": 0}
+    assert json.loads(cells.run("site", "moves", "--unfinished", "--json").stdout) == []
+    cells.begin_move(site.id, "b")
+    cells.sql(
+        "",
+        "INSERT INTO kalends_directory.moves (site_id, source, target, step, started_at) "
+        "VALUES (%s, 'a', 'b', 'copy', now() - interval '3 hours')",
+        [site.id],
+    )
+    text = "Site 1 from a to b, started 3 h ago, last step copy"
+    resume = "Run `kalends site move 1 --resume`."
+    assert list_findings() == [("error", f"{text}: interrupted.", resume)]
+    assert list_ages()["interrupted"] == pytest.approx(3 * 3600, abs=60)
+    lines = [" ".join(line.split()) for line in find_problems(cells)]
+    assert lines == [f"error Move {text}: interrupted.", resume]
+    listed = cells.run("site", "moves", "--unfinished", "--json")
+    (move,) = json.loads(listed.stdout)
+    assert (listed.exit_code, move["site_id"], move["step"], move["has_mover"]) == (1, site.id, "copy", False)
+    assert "interrupted" in cells.run("site", "moves", "--site", "one.example").stdout
+    # A process that carries it out holds the lock of the source.
+    with psycopg.connect(cells.directory_url) as mover:
+        mover.execute("SELECT pg_advisory_lock(hashtextextended('kalends.move.a', 0))")
+        assert list_findings() == [("ok", f"{text}: running.", "")]
+        assert (list_ages()["interrupted"], list_ages()["running"] > 3 * 3500) == (0, True)
+        assert cells.run("cell", "check").exit_code == 0
+        assert cells.run("site", "moves", "--unfinished").exit_code == 1
+    cells.sql("", "UPDATE kalends_directory.moves SET ended_at = now(), outcome = 'aborted'")
+    assert cells.run("site", "moves", "--unfinished").exit_code == 0
+    assert "aborted" in cells.run("site", "moves").stdout
+
+
+def test_directory_that_does_not_respond_is_exported() -> None:
+    unreachable = f"postgresql://kalends@127.0.0.1:{find_free_port()}/kalends"
+    assert make_server_reader({}, unreachable)()[1:] == [metrics.Sample(metrics.DIRECTORY_UP, 0)]
 
 
 def test_directory_can_be_in_a_cell(empty_cells: CellSet) -> None:

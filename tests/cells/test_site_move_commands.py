@@ -58,7 +58,7 @@ def test_site_is_moved_after_a_dry_run(stage: Stage) -> None:
 
 def test_interrupted_move_is_resumed(stage: Stage) -> None:
     interrupt_move(stage, "departed")
-    assert "unfinished" in run(stage, "moves", "--unfinished")[0]
+    assert "interrupted" in run(stage, "moves", "--unfinished", status=1)[0]
     _, error = run(stage, "move", HOST, "--abort", status=1)
     assert error.endswith("Site 1 was switched to the cell b already. Run `kalends site move --resume`.")
     assert run(stage, "move", "--resume")[0].startswith("Moved site 1 from a to b")

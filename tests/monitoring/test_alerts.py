@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kalends.adapters.metrics import METRICS
+from kalends.adapters.metrics import METRICS, OPTIONAL_METRICS
 from tests.monitoring.scraped_site import check_with_promtool
 from tests.monitoring.test_metrics import PAGE, list_samples
 
@@ -37,6 +37,8 @@ CASES = [
          {"job": "kalends-server", **SERVER}, "a does not respond"),
     Case("KalendsDatabaseDown", 'kalends_database_up{instance="a"}', "1x36 0x4", "0x30 1x10", SERVER,
          "a cannot use its database"),
+    Case("KalendsDirectoryDown", 'kalends_directory_up{instance="a"}', "1x36 0x4", "0x30 1x10", SERVER,
+         "a cannot reach the directory of cells"),
     Case("KalendsSchemaUnusable", 'kalends_schema_usable{instance="a"}', "0x40", "1x36 0x4", SERVER,
          "a cannot use the schema of its database"),
     Case("KalendsDiskFull", 'kalends_unavailable_total{cause="disk_full",instance="a"}', "0x38 1 1", "0x20 7x20",
@@ -64,6 +66,14 @@ CASES = [
          "2.5:0+60x40 1:0+60x40", SERVER, "One of twenty requests of a takes longer than a second"),
     Case("KalendsMarksMissing", 'kalends_leakproof_marks_missing{instance="a"}', "5x40", "5x30 0x10", SERVER,
          "Searches are slow, because functions lack the mark LEAKPROOF"),
+    Case("KalendsSiteMoveInterrupted", 'kalends_site_move_age_seconds{state="interrupted",instance="a"}',
+         "0x30 60+60x9", "0x30 60 120 0x8", {}, "A move of a site that began 10m 0s ago was interrupted"),
+    Case("KalendsSiteUnrouted", 'kalends_routing_total{event="wait",instance="a"}', "0x20 0+3x20", "0x20 5x20",
+         SERVER, "Requests to a wait for a site that no cell serves"),
+    Case("KalendsReplicaLag", 'kalends_replica_lag_seconds{instance="a"}', "1x30" + 10 * " +Inf", "1x36 90x4", SERVER,
+         "The replica of a is old or does not respond; the primary answers its reads"),
+    Case("KalendsBackupOld", 'kalends_backup_age_seconds{stanza="kalends",instance="a"}', "93000+60x40",
+         "80000+60x40", {"stanza": "kalends"}, "kalends has no backup of the last 26 hours"),
 ]  # fmt: skip
 
 
@@ -119,4 +129,4 @@ def test_documentation_has_every_alert() -> None:
 @pytest.mark.parametrize("alert", read_rules())
 def test_alert_names_metrics_that_exist(alert: str) -> None:
     named = set(re.findall(r"\bkalends_[a-z_]+", read_rules()[alert]["expr"]))
-    assert named <= {name for metric in METRICS for name in list_samples(metric)}
+    assert named <= {name for metric in (*METRICS, *OPTIONAL_METRICS) for name in list_samples(metric)}

@@ -12,9 +12,10 @@ import httpx
 import psycopg
 import pytest
 
+from bench.cpu_time import list_process_tree
 from kalends.adapters import metrics
-from kalends.adapters.metrics import METRICS, Metric, ProcessCollector, Sample
-from kalends.operations.metrics import make_queue_reader, make_server_reader
+from kalends.adapters.metrics import METRICS, OPTIONAL_METRICS, Metric, ProcessCollector, Sample
+from kalends.operations.metrics import make_backup_reader, make_queue_reader, make_server_reader
 from kalends.store.migrations import newest_revision
 from tests.api.running_app import API_PATH, HOST, User
 from tests.conftest import replace_database, temporary_database
@@ -25,6 +26,14 @@ from tests.servers import find_free_port
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/how-to/monitoring.md"
 DASHBOARD = ROOT / "deploy/grafana/kalends.json"
+PROCESS_METRICS = (
+    "process_cpu_seconds_total",
+    "process_max_fds",
+    "process_open_fds",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_virtual_memory_bytes",
+)
 SUFFIXES = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 
 
@@ -83,6 +92,14 @@ def test_every_metric_exists_and_is_well_formed(site: ScrapedSite) -> None:
         own = {name for name in scrape.names if name.startswith("kalends_") and not name.endswith("_created")}
         assert own == expected[process]
     check_with_promtool("check", "metrics", text=server.text)
+    for scrape in (server, worker):
+        assert set(PROCESS_METRICS) <= scrape.names
+        assert scrape.total("process_cpu_seconds_total") > 0
+        assert scrape.total("process_resident_memory_bytes") > 10_000_000
+    # The sum of the process that `kalends serve` starts and of its own.
+    pids = list_process_tree(site.server.process.pid)
+    assert len(pids) == 2
+    assert server.total("process_open_fds") > max(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
     assert server.total("kalends_pool_size") == 1
     assert server.total("kalends_database_up") == worker.total("kalends_database_up") == 1
     assert server.total("kalends_schema_usable") == 1
@@ -149,7 +166,7 @@ def test_documentation_has_every_metric() -> None:
     rows = [
         f"| `{m.name}` | {m.kind} | {m.process} | {', '.join(f'`{label}`' for label in m.labels) or '–'} "
         f"| {m.description} |"
-        for m in METRICS
+        for m in (*METRICS, *OPTIONAL_METRICS)
     ]
     found = [line for line in PAGE.read_text().splitlines() if line.startswith("| `kalends_")]
     assert found == rows
@@ -161,11 +178,12 @@ def test_metrics_of_the_dashboard_exist() -> None:
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     named = {name for text in expressions for name in re.findall(r"\bkalends_[a-z_]+", text)}
     assert named
-    assert named <= {name for metric in METRICS for name in list_samples(metric)}
+    every = (*METRICS, *OPTIONAL_METRICS)
+    assert named <= {name for metric in every for name in list_samples(metric)}
     # Each panel explains itself, and each metric of the server's and the worker's state is shown somewhere.
     assert all(panel["title"] and panel["description"] for panel in dashboard["panels"])
-    shown = {metric.name for metric in METRICS if named & list_samples(metric)}
-    assert {metric.name for metric in METRICS} - shown == {"kalends_info"}
+    shown = {metric.name for metric in every if named & list_samples(metric)}
+    assert {metric.name for metric in every} - shown == {"kalends_info"}
 
 
 def test_unusable_databases_are_exported(empty_database_url: str) -> None:
@@ -181,6 +199,27 @@ def test_unusable_databases_are_exported(empty_database_url: str) -> None:
         Sample(metrics.MARKS_MISSING, 0, ("b",)),
         Sample(metrics.HEARTBEAT_AGE, inf, ("b",)),
     ]
+
+
+def test_ages_of_backups_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pgBackRest runs once in a while; here, a program of that name prints what it would."""
+    finished = int(time.time()) - 7200
+    stanzas = [
+        {"name": "a", "backup": [{"label": "1", "type": "full", "timestamp": {"start": 1, "stop": finished}}]},
+        {"name": "b", "backup": []},
+    ]
+    program = tmp_path / "pgbackrest"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(stanzas)}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    read = make_backup_reader()
+    first, second = read()
+    assert (first.metric, first.labels) == (metrics.BACKUP_AGE, ("a",))
+    assert first.value == pytest.approx(7200, abs=60)
+    assert second == Sample(metrics.BACKUP_AGE, inf, ("b",))
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert [sample.labels for sample in read()] == [("a",), ("b",)]
+    assert make_backup_reader()() == []
 
 
 def test_gauges_of_killed_processes_are_dropped(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """Public reads come from a replica as long as it is recent enough, everything else from the primary."""
 
 import asyncio
+import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,6 +17,7 @@ from kalends.core.errors import ApiError
 from kalends.store.database import Database, Options
 from kalends.store.replica import PrimaryLog
 from kalends.store.sql import Sql
+from tests.lifecycle.processes import run_command
 from tests.replicas.standby import TIMEOUT, Pair, Site, run_on, run_site, start_pair
 from tests.robustness.faulty_proxy import FaultyProxy
 from tests.robustness.keeping_proxy import KeepingProxy
@@ -242,3 +246,30 @@ def test_position_of_new_primary_may_be_lower() -> None:
     assert (log.is_away, log.find_outage(11.0)) == (True, 10.0)
     log.record(12.0, 450)
     assert (log.is_away, log.find_outage(13.0), log.find_age(450, 13.0)) == (False, 0.0, 1.0)
+
+
+def test_check_reports_an_unreachable_and_a_lagging_replica(pair: Pair, tmp_path: Path) -> None:
+    def find(replica_url: str) -> tuple[str, str]:
+        settings = {
+            "KALENDS_REPLICA_URL": replica_url,
+            "KALENDS_REPLICA_MAX_LAG": "1",
+            "KALENDS_MEDIA_DIR": str(tmp_path),
+        }
+        result = run_command(pair.primary.url, "check", "--json", settings=settings)
+        (finding,) = [row for row in json.loads(result.stdout) if row["subject"] == "Replica"]
+        assert (finding["level"] == "error") <= (result.exit_code == 1)
+        return finding["level"], finding["text"]
+
+    pair.catch_up()
+    address, closed = f"127.0.0.1:{pair.standby.port}", find_free_port()
+    assert find(pair.standby.url) == ("ok", f"{address} is up to date.")
+    assert find(f"postgresql://postgres@127.0.0.1:{closed}/kalends") == (
+        "error",
+        f"Cannot reach PostgreSQL at 127.0.0.1:{closed}.",
+    )
+    assert find(pair.primary.url) == ("error", f"127.0.0.1:{pair.primary.port} is not a standby.")
+    with pair.paused_replay():
+        run_on(pair.primary, "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))")
+        level, text = find(pair.standby.url)
+    assert level == "warning"
+    assert re.fullmatch(rf"{address} is [\d,]+ bytes behind, for more than 1 s\.", text), text
