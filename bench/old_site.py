@@ -59,7 +59,7 @@ class OldSite:
     media: list[Document]
     events: list[Document]
     tribe: dict[int, Document]
-    samples: dict[int, Sample] = field(default_factory=dict[int, Sample])
+    samples: dict[int, tuple[Sample, list[Image]]] = field(default_factory=dict[int, tuple[Sample, list[Image]]])
     comments: list[Document] = field(default_factory=list[Document])
 
     @property
@@ -115,9 +115,10 @@ def _make_lifelike(site: OldSite, number: int, event: Document) -> None:
     elif event["status"] == "publish" and number % PROTECTED[0] == PROTECTED[1]:
         event["password"] = f"secret {number}"
     elif event["status"] == "publish" and site.images and number % 2 == 0:
-        sample = site.samples[event["id"]] = SAMPLES[len(site.samples) % len(SAMPLES)]
-        first = number % len(site.images)
-        edit_event(event, sample, [*site.images, *site.images][first : first + 2])
+        sample, first = SAMPLES[len(site.samples) % len(SAMPLES)], number % len(site.images)
+        images = [*site.images, *site.images][first : first + 2]
+        site.samples[event["id"]] = (sample, images)
+        edit_event(event, sample, images)
         edit_tribe_event(tribe, sample)
 
 

@@ -1,11 +1,20 @@
 """The recorded site as a server of its own: `python -m tests.move_in.replay_server SCRIPT --port 9000 …`.
 
-The script and its options are those of the recording.
+The script and its options are those of the recording. `--samples` as the last option adds the samples of `samples.py`
+to its events, and comments.
 """
 
 import importlib.util
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from kalends.core.tec.exchanges import COMMENTS
+from tests.move_in.samples import SAMPLES, Image, Sample, edit_event, edit_tribe_event, make_comments
+
+ADMINISTRATOR = "administrator"
+Table = dict[Any, dict[str, Any]]
 
 
 def load(path: str) -> Any:
@@ -26,6 +35,56 @@ def load(path: str) -> Any:
     return module
 
 
+def choose_samples(module: Any, table: Table) -> dict[int, Sample]:
+    """Return published events that no other option changes, with their samples."""
+    events = [json.loads(exchange["body"]) for exchange in table.values() if _is_event(exchange)]
+    public = {entry["id"] for entry in events if entry["status"] == "publish" and not entry["password"]}
+    return dict(zip(sorted(public - module.EDITED - {module.DELETED}), SAMPLES, strict=False))
+
+
+def _is_event(exchange: Mapping[str, Any]) -> bool:
+    """Return whether an exchange has an event as wp/v2 describes it, with all fields."""
+    path = exchange["path"].removeprefix("/wp-json/wp/v2/tribe_events/")
+    is_single = path.partition("?")[0].isdecimal() and path.endswith("?context=edit")
+    return is_single and exchange["as_role"] == ADMINISTRATOR and exchange["status"] == 200
+
+
+def list_images(module: Any, table: Table) -> list[Image]:
+    exchange = table[*module.address("/wp-json/wp/v2/media?context=edit&per_page=100"), ADMINISTRATOR]
+    return [(entry["id"], entry["source_url"]) for entry in json.loads(exchange["body"])]
+
+
+def add_samples(module: Any, table: Table) -> Table:
+    samples, images = choose_samples(module, table), list_images(module, table)
+    for exchange in table.values():
+        if exchange["as_role"] == ADMINISTRATOR and "/wp-json/" in exchange["path"] and "events" in exchange["path"]:
+            exchange["body"] = json.dumps(_edit(json.loads(exchange["body"]), samples, images))
+    comments = json.dumps(make_comments(list(samples)[:3]))
+    table[*module.address(f"/wp-json/{COMMENTS}"), ADMINISTRATOR] = {
+        "path": f"/wp-json/{COMMENTS}", "as_role": ADMINISTRATOR, "status": 200, "headers": {}, "body": comments,
+    }  # fmt: skip
+    return table
+
+
+def _edit(value: Any, samples: Mapping[int, Sample], images: Sequence[Image]) -> Any:
+    """Put samples into all events of a response."""
+    if isinstance(value, list):
+        return [_edit(entry, samples, images) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    edited = {name: _edit(entry, samples, images) for name, entry in value.items()}
+    sample = samples.get(value["id"]) if isinstance(value.get("id"), int) else None
+    if sample and "raw" in (value.get("content") or {}):
+        edit_event(edited, sample, images)
+    elif sample and "cost_details" in value:
+        edit_tribe_event(edited, sample)
+    return edited
+
+
 if __name__ == "__main__":
-    script = sys.argv.pop(1)
-    load(script).main()
+    module = load(sys.argv.pop(1))
+    if sys.argv[-1] == "--samples":
+        sys.argv.pop()
+        read = module.load
+        module.load = lambda: add_samples(module, read())
+    module.main()

@@ -9,7 +9,7 @@ from typing import Any
 
 OLD = "http://old.example"
 UPLOADS = f"{OLD}/wp-content/uploads/2026/09"
-VIDEO_NOTE = "Its embedded videos become links."
+PLAYER_NOTE = "Its embedded media become links."
 
 Image = tuple[int, str]  # the ID and the address of the file
 
@@ -29,8 +29,15 @@ class Sample:
     columns: Mapping[str, Any] = field(default_factory=dict[str, Any])  # as they are stored
 
 
+Placed = Mapping[int, tuple[Sample, Sequence[Image]]]  # samples with their images, by the ID of the event
+
+
 def describe_file(name: str) -> str:
     return f"It links the file UPLOADS/{name}; serve the old uploads folder to keep the link working."
+
+
+def describe_field(name: str) -> str:
+    return f"The field {name} has no equivalent here and stays behind."
 
 
 SAMPLES = (
@@ -58,7 +65,7 @@ SAMPLES = (
         'src="https://www.youtube.com/embed/aBcDeFgH123?rel=0" allowfullscreen></iframe>',
         '<p>Listen:</p><iframe title="Jazz &amp; more" src="https://www.youtube.com/embed/aBcDeFgH123?rel=0"></iframe>',
         ('<a href="https://www.youtube.com/watch?v=aBcDeFgH123">Jazz &amp; more</a>',),
-        (VIDEO_NOTE,),
+        (PLAYER_NOTE,),
     ),
     Sample(
         "embed block",
@@ -68,7 +75,7 @@ SAMPLES = (
         '<figure class="wp-block-embed"><div class="wp-block-embed__wrapper"><iframe title="The new hall" '
         'src="https://player.vimeo.com/video/76979871?dnt=1&amp;app_id=122963"></iframe></div></figure>',
         ('<a href="https://vimeo.com/76979871">The new hall</a>',),
-        (VIDEO_NOTE,),
+        (PLAYER_NOTE,),
     ),
     Sample(
         "address of a video",
@@ -76,7 +83,7 @@ SAMPLES = (
         '<p>Watch the trailer:</p><iframe title="Trailer" src="https://www.youtube.com/embed/zYxWvUtS987?feature='
         'oembed"></iframe><p>Doors open at seven.</p>',
         ('<a href="https://www.youtube.com/watch?v=zYxWvUtS987">Trailer</a>', "Doors open at seven."),
-        (VIDEO_NOTE,),
+        (PLAYER_NOTE,),
     ),
     Sample(
         "audio block",
@@ -126,7 +133,7 @@ SAMPLES = (
     ),
     Sample(
         "custom fields",
-        losses=("The custom field doors stays behind.", "The custom field Dress code stays behind."),
+        losses=(describe_field("doors"), describe_field("Dress code")),
         meta={"doors": "19:00", "empty": "", "_EventOrigin": "events-calendar"},
         tribe={"custom_fields": {"_ecp_custom_2": {"label": "Dress code", "value": "Black tie"}}},
     ),
@@ -137,7 +144,7 @@ SAMPLES = (
     ),
     Sample(
         "virtual address for guests",
-        losses=("The old site shows the online address only to some people or for some time; it is left out.",),
+        losses=("The old site restricts who sees the online address, or when; it is left out.",),
         meta={
             "_tribe_events_virtual_url": "https://meet.example.org/members",
             "_tribe_events_virtual_show_embed_to": ["logged-in"],
@@ -191,8 +198,8 @@ def make_comments(event_ids: Sequence[int], first_id: int = 7001) -> list[dict[s
     return [{"id": first_id + number, "post": post} for number, post in enumerate(posts)]
 
 
-def list_losses(samples: Mapping[int, Sample], images: Sequence[Image], url: str) -> Iterator[tuple[str, str]]:
+def list_losses(samples: Placed, url: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of the plan about each event, with the address of the old site."""
-    for event_id, sample in samples.items():
+    for event_id, (sample, images) in samples.items():
         for loss in sample.losses:
             yield fill(loss, images).replace(OLD, url), str(event_id)

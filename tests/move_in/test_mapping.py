@@ -8,7 +8,16 @@ import pytest
 
 from kalends.core.tec.addresses import Home
 from kalends.core.tec.content import Converter
-from kalends.core.tec.exchanges import INDEX, SETTINGS, WP_LISTS, Exchange, wp_address
+from kalends.core.tec.embeds import find_video
+from kalends.core.tec.exchanges import (
+    COMMENTS,
+    INDEX,
+    SETTINGS,
+    WP_LISTS,
+    Exchange,
+    tribe_event_address,
+    wp_address,
+)
 from kalends.core.tec.fields import clean_website, read_ids, read_utc
 from kalends.core.tec.images import build_index
 from kalends.core.tec.mapping import list_image_urls, map_snapshot
@@ -20,6 +29,7 @@ from kalends.core.tec.move_in import (
     replace_media_references,
 )
 from kalends.core.tec.people import choose_role
+from tests.move_in.samples import SAMPLES, Sample, edit_event, edit_tribe_event, fill, make_comments
 
 HOME = "https://old.example"
 UPLOADS = f"{HOME}/wp-content/uploads/2026"
@@ -219,9 +229,7 @@ def test_links_stay_if_the_host_stays() -> None:
 
 
 def test_what_has_no_equivalent_is_listed() -> None:
-    text = (
-        f'<!-- wp:acme/poll {{"id":1}} /--> [form id="1"] <iframe src="x"></iframe> <a href="{UPLOADS}/a.pdf">x</a>'
-    )
+    text = f'<!-- wp:acme/poll {{"id":1}} /--> [form id="1"] <form></form> <a href="{UPLOADS}/a.pdf">x</a>'
     move_in = map_snapshot(
         make_site(make_event(content={"raw": text}), make_event(9, content={"raw": "[form id=2]"}))
     )
@@ -230,8 +238,8 @@ def test_what_has_no_equivalent_is_listed() -> None:
     assert causes == {
         "The shortcode [form] is removed.": ["7", "9"],
         "The block acme/poll has no content here.": ["7"],
-        "The element <iframe> is removed.": ["7"],
-        f"It links the file {UPLOADS}/a.pdf, which is no image and stays behind.": ["7"],
+        "The element <form> is removed.": ["7"],
+        f"It links the file {UPLOADS}/a.pdf; serve the old uploads folder to keep the link working.": ["7"],
         flags: ["7", "9"],
     }
     assert [str(message) for message in move_in.of_kind("events")[1].warnings] == [
@@ -240,7 +248,175 @@ def test_what_has_no_equivalent_is_listed() -> None:
     ]
 
 
+# Each text, its rendered form, and the result. Image 8 has an alternative text, image 9 a caption.
+MEDIA = (
+    IMAGE,
+    {**IMAGE, "id": 9, "source_url": f"{UPLOADS}/stage.jpg", "media_details": {}, "alt_text": "", "post": 7,
+     "caption": {"raw": "The <em>stage</em>"}},
+    {"id": 10, "media_type": "file", "source_url": f"{UPLOADS}/one.mp3", "title": {"raw": "One & all"}},
+)  # fmt: skip
+YOUTUBE = "https://www.youtube.com/watch?v=aBcDeFgH123"
+TITLED = '<iframe title="A &lt;b&gt;" src="https://www.youtube.com/embed/aBcDeFgH123?feature=oembed"></iframe>'
+HALL = '<li><img src="media:8" alt="A hall"></li>'
+STAGE = '<li><figure><img src="media:9" alt=""><figcaption>The <em>stage</em></figcaption></figure></li>'
+
+
+@pytest.mark.parametrize(
+    ("raw", "rendered", "expected"),
+    [
+        ('[gallery ids="9, 8"]', "", f"<ul>\n{STAGE}\n{HALL}\n</ul>"),
+        ("[gallery include='8']", "", f"<ul>\n{HALL}\n</ul>"),
+        ("[gallery]", "<div class='gallery'></div>", f"<ul>\n{STAGE}\n</ul>"),
+        ("[[gallery]] [gallery]", "<p>[gallery] [gallery]</p>", "[gallery] [gallery]"),
+        (
+            '<!-- wp:gallery -->\n<figure class="wp-block-gallery"><ul class="blocks-gallery-grid"><li>'
+            f'<figure><a href="{UPLOADS}/hall.jpg"><img src="{UPLOADS}/hall.jpg" alt="x"/></a></figure></li></ul>'
+            '<figcaption class="blocks-gallery-caption">All</figcaption></figure>\n<!-- /wp:gallery -->',
+            "",
+            f'<ul>\n<li><a href="{UPLOADS}/hall.jpg"><img src="media:8" alt="x"></a></li>\n</ul>\n<p>All</p>',
+        ),
+        ('[playlist ids="10"]', "", f'<ul>\n<li><a href="{UPLOADS}/one.mp3">One &amp; all</a></li>\n</ul>'),
+        (f'[audio mp3="{UPLOADS}/one.mp3"][/audio]', "", f'<a href="{UPLOADS}/one.mp3">one.mp3</a>'),
+        (f'[video src="{UPLOADS}/a.mp4"]', "", f'<a href="{UPLOADS}/a.mp4">a.mp4</a>'),
+        ("[embed width=5]https://youtu.be/aBcDeFgH123[/embed]", TITLED, f'<a href="{YOUTUBE}">A &lt;b&gt;</a>'),
+        ("<p>https://youtu.be/aBcDeFgH123</p>", TITLED, f'<p><a href="{YOUTUBE}">A &lt;b&gt;</a></p>'),
+        ("See\nhttps://youtu.be/aBcDeFgH123?t=9\n", TITLED, f'See\n<a href="{YOUTUBE}">A &lt;b&gt;</a>'),
+        ("https://youtu.be/aBcDeFgH123", "", f'<a href="{YOUTUBE}">{YOUTUBE}</a>'),
+        ("https://other.example/a", "<p>https://other.example/a</p>", "https://other.example/a"),
+        (
+            "https://songs.example/a?b=1&amp;c=2",
+            '<iframe src="https://songs.example/embed/a"></iframe>',
+            '<a href="https://songs.example/a?b=1&amp;c=2">https://songs.example/a?b=1&amp;c=2</a>',
+        ),
+        (f'<audio><source src="{UPLOADS}/one.mp3"></audio>', "", f'<a href="{UPLOADS}/one.mp3">one.mp3</a>'),
+        (f'<video src="{UPLOADS}/a.mp4" controls />x', "", f'<a href="{UPLOADS}/a.mp4">a.mp4</a>x'),
+        (f'<object data="{UPLOADS}/a.pdf"></object>', "", f'<a href="{UPLOADS}/a.pdf">a.pdf</a>'),
+        (f'<embed src="{UPLOADS}/a.pdf">x', "", f'<a href="{UPLOADS}/a.pdf">a.pdf</a>x'),
+        ('<iframe src="https://www.youtube.com/embed/aBcDeFgH123">', "", f'<a href="{YOUTUBE}">{YOUTUBE}</a>'),
+        ('a<iframe data-x="1"></iframe>b', "", "ab"),
+        (
+            f'<div style="background-image:url({UPLOADS}/hall.jpg)">x</div>',
+            "",
+            f'<div style="background-image:url({UPLOADS}/hall.jpg)"><img src="media:8">x</div>',
+        ),
+    ],
+)  # fmt: skip
+def test_galleries_and_players(raw: str, rendered: str, expected: str) -> None:
+    converter = Converter(build_index(Home.read(HOME), MEDIA))
+    assert converter.convert(raw, rendered, post_id=7).html == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://www.youtube-nocookie.com/embed/aBcDeFgH123?start=9", YOUTUBE),
+        ("//www.youtube.com/embed/aBcDeFgH123", YOUTUBE),
+        ("https://m.youtube.com/watch?x=1&v=aBcDeFgH123", YOUTUBE),
+        ("https://www.youtube.com/shorts/aBcDeFgH123", YOUTUBE),
+        ("https://www.youtube.com/embed/videoseries?list=PL12", "https://www.youtube.com/playlist?list=PL12"),
+        ("https://player.vimeo.com/video/123?h=a1b2", "https://vimeo.com/123/a1b2"),
+        ("https://vimeo.com/channels/staff/123", "https://vimeo.com/123"),
+        ("https://www.dailymotion.com/embed/video/x7abc", "https://www.dailymotion.com/video/x7abc"),
+        ("https://geo.dailymotion.com/player.html?video=x7abc", "https://www.dailymotion.com/video/x7abc"),
+        ("https://dai.ly/x7abc", "https://www.dailymotion.com/video/x7abc"),
+        ("https://player.twitch.tv/?channel=jazz&parent=x", "https://www.twitch.tv/jazz"),
+        ("https://embed.ted.com/talks/a_talk", "https://www.ted.com/talks/a_talk"),
+        (
+            "https://www.facebook.com/plugins/video.php?href=https%3A%2F%2Fwww.facebook.com%2Fx%2Fvideos%2F12%2F&t=0",
+            "https://www.facebook.com/x/videos/12/",
+        ),
+        ("https://www.facebook.com/plugins/video.php?href=https%3A%2F%2Fevil.example%2F", None),
+        ("https://www.facebook.com/plugins/page.php?href=x", None),
+        ("https://youtube.com.evil.example/embed/aBcDeFgH123", None),
+        ("https://www.youtube.com/@channel", None),
+        ("https://www.google.com/maps/embed?pb=1", None),
+        ("javascript:alert(1)", None),
+        ("https://[broken", None),
+    ],
+)
+def test_pages_of_videos(address: str, expected: str | None) -> None:
+    assert find_video(address) == expected
+
+
+def read_causes(site: Memory) -> dict[str, list[str]]:
+    return {
+        str(warning.cause): [identity for _, identity in warning.records] for warning in map_snapshot(site).warnings
+    }
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_every_part_of_a_sample_is_kept_or_listed(sample: Sample) -> None:
+    images = [(entry["id"], entry["source_url"]) for entry in MEDIA[:2]]
+    event, tribe = make_event(), {"id": 7, "status": "publish", "cost": ""}
+    plain = {**make_event(8, meta={"_EventCost": "5"}), "slug": "plain"}
+    edit_event(event, sample, images)
+    edit_tribe_event(tribe, sample)
+    site = make_site(
+        event,
+        plain,
+        **{
+            WP_LISTS["media"]: MEDIA[:2],
+            tribe_event_address(7): tribe,
+            tribe_event_address(8): {"id": 8, "status": "publish", "cost": "$5"},
+        },
+    )
+    move_in = map_snapshot(site)
+    record = move_in.of_kind("events")[0]
+    for part in sample.kept:
+        assert fill(part, images) in record.values["description"]
+    expected = {"online_url": "", **sample.columns}
+    assert {name: record.values[name] for name in expected} == expected
+    losses = [fill(entry, images) for entry in sample.losses]
+    assert [str(message) for message in record.warnings] == losses
+    assert {cause: ids for cause, ids in read_causes(site).items() if ids == ["7"]} == {
+        cause: ["7"] for cause in losses
+    }
+
+
+def test_images_that_a_gallery_lacks_are_listed() -> None:
+    causes = read_causes(make_site(make_event(content={"raw": '[gallery ids="8,77"]'})))
+    assert causes["Its gallery shows image 77, which is missing."] == ["7"]
+
+
+def test_fields_without_an_equivalent_are_listed() -> None:
+    event = make_event(
+        acf={"doors": "19:00", "note": "", "group": {"a": ""}}, event_series=[4], class_list=["x"], sticky=False,
+        meta={"_EventCostDescription": "at the door", "rating": 0, "footnotes": ""},
+    )  # fmt: skip
+    venue = {**make_event(5), "meta": {"_VenueCity": "Bonn", "parking": "yes"}, "excerpt": {"raw": "Near"}}
+    user = {"id": 1, "username": "anna", "roles": ["editor"], "description": "A life", "meta": {"tel": "1"}}
+    tag = {"id": 3, "name": "x", "slug": "x", "meta": {"colour": "red"}}
+    tribe = {"id": 7, "status": "publish", "cost": "", "ticketed": ["rsvp"], "custom_fields": []}
+    lists = {WP_LISTS["venues"]: [venue], WP_LISTS["users"]: [user], WP_LISTS["tags"]: [tag]}
+    causes = read_causes(make_site(event, **lists, **{tribe_event_address(7): tribe}))
+    fields = {"doors": "7", "event_series": "7", "_EventCostDescription": "7", "tickets": "7"}
+    fields |= {"parking": "5", "excerpt": "5", "description": "1", "tel": "1", "colour": "3"}
+    assert causes == {
+        f"The field {name} has no equivalent here and stays behind.": [key] for name, key in fields.items()
+    }
+
+
+def test_comments_are_counted() -> None:
+    def read(comments: Any) -> dict[str, list[str]]:
+        causes = read_causes(make_site(make_event(), make_event(9), **{COMMENTS: comments} if comments else {}))
+        return {cause: ids for cause, ids in causes.items() if "comments" in cause}
+
+    assert read(make_comments([7, 9])) == {"4 comments stay behind.": ["7", "9"]}
+    assert read([]) == {}
+    many = Exchange(COMMENTS, 200, {"x-wp-total": "5000", "x-wp-totalpages": "50"}, b'[{"id": 1, "post": 7}]')
+    assert read(many) == {"5000 comments stay behind.": []}
+    for answer in (Exchange(COMMENTS, 403, {}, b"{}"), Exchange(COMMENTS, 200, {}, b"1")):
+        assert read(answer) == {"The comments could not be read; they stay behind.": []}
+
+
 # Events -----------------------------------------------------------------------------------------
+
+
+def test_both_words_for_a_currency_behind_the_amount() -> None:
+    for word in ("suffix", "postfix"):
+        assert map_event(meta={"_EventCurrencyPosition": word}).values["currency_position"] == "postfix"
+    assert map_event(meta={"_EventCurrencyPosition": "prefix"}).values["currency_position"] == "prefix"
+    assert map_event(meta={"_EventCurrencyPosition": "x"}).values["currency_position"] == ""
 
 
 def map_event(**changes: Any) -> Any:

@@ -40,6 +40,7 @@ def expect_event(post: Post, truth: Truth, host: str) -> ImportedRecord:
             "featured": post["featured"],
             # Nothing tells whether event 239 is sticky, which is hidden and in the trash.
             "sticky": post["sticky"] and not (post["hidden"] and post["status"] == "trash"),
+            "online_url": "",
             "event_status": STATES.get(meta.get("_tribe_events_status", ""), "scheduled"),
             "status_reason": meta.get("_tribe_events_status_reason", ""),
             "new_password": post["password"],

@@ -5,11 +5,14 @@ Nothing is sanitized here. The text itself stays as it was written.
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urljoin, urlsplit
 
 from kalends.core.html.limits import TAG
+from kalends.core.html.sanitize import DROPPED_ELEMENTS
+from kalends.core.tec.embeds import PLAYERS, find_titles, find_video, make_link, read_attributes, replace_players
 from kalends.core.tec.images import ImageIndex
 
 # Blocks without content whose facts the page of an event shows anyway.
@@ -20,8 +23,12 @@ SHOWN_BLOCKS: Final = frozenset(
         *("event-tags", "event-category", "featured-image", "classic-event-details", "event-status", "sharing"),
     )
 ) | {"more", "nextpage", "spacer", "separator"}
-# Elements that the sanitizer removes with what they do.
-LOST_ELEMENTS: Final = ("script", "style", "iframe", "form", "object", "embed", "video", "audio", "svg", "canvas")
+# Elements that the sanitizer removes with what they do. Players become links before.
+LOST_ELEMENTS: Final = frozenset(name.removeprefix("x-") for name in DROPPED_ELEMENTS) - PLAYERS | {
+    *("form", "canvas", "input", "select"),
+}
+# Attributes of the shortcodes `audio` and `video` that name a file.
+MEDIA_ATTRIBUTES: Final = ("src", "mp3", "m4a", "ogg", "wav", "mp4", "m4v", "webm", "ogv", "flv")
 
 _BLOCK = re.compile(r"<!--\s+wp:([a-z][a-z0-9/-]*)\s+(?:\{.*?\}\s+)?/-->", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -31,7 +38,19 @@ _CAPTION_IMAGE = re.compile(r"\s*((?:<a\b[^>]*>\s*)?<img\b[^>]*>(?:\s*</a>)?)(.*
 _SHORTCODE = re.compile(r"(?<!\[)\[(?P<slash>/?)(?P<name>[A-Za-z][\w-]*)(?P<rest>(?:[\s=/][^\[\]]*)?)\](?!\])")
 _ESCAPED_SHORTCODE = re.compile(r"\[(\[/?[A-Za-z][\w-]*(?:[\s=/][^\[\]]*)?\])\]")
 _TAG = re.compile(TAG)
-_ATTRIBUTE = re.compile(r"([a-zA-Z-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_GALLERY_BLOCK = re.compile(r"<!--\s+wp:gallery\b[^>]*-->(.*?)<!--\s+/wp:gallery\s+-->", re.DOTALL)
+_GALLERY_ITEM = re.compile(
+    r"((?:<a\b[^>]*>\s*)?<img\b[^>]*>(?:\s*</a>)?)(?:\s*<figcaption\b[^>]*>(.*?)</figcaption>)?", re.DOTALL
+)
+_GALLERY_CAPTION = re.compile(r"<figcaption\b[^>]*\bblocks-gallery-caption\b[^>]*>(.*?)</figcaption>", re.DOTALL)
+_EMBED = re.compile(r"\[embed\b[^\]]*\]\s*(https?://[^\s\[<]+)\s*\[/embed\]")
+# An address that is alone on a line or in a paragraph: WordPress shows what it finds there.
+_LONE_ADDRESS = re.compile(
+    r"(?P<before>^[ \t]*|<p(?: [^<>]*)?>\s*|<div class=\"wp-block-embed__wrapper\">\s*)"
+    r"(?P<address>https?://[^\s<>\"\[\]]+)(?=[ \t]*$|\s*</p>|\s*</div>)",
+    re.MULTILINE,
+)
+_BACKGROUND = re.compile(r"background(?:-image)?\s*:[^;]*url\(\s*(?:&quot;|&#0?39;|')?([^'\s)&]+)")
 _BLANK_LINES = re.compile(r"[ \t]*\n(?:[ \t]*\n){2,}")
 _KEPT_ATTRIBUTES: Final = ("alt", "title", "width", "height")
 
@@ -44,7 +63,10 @@ class Converted:
     shortcodes: list[str] = field(default_factory=list[str])
     blocks: list[str] = field(default_factory=list[str])
     elements: list[str] = field(default_factory=list[str])
+    frames: list[str] = field(default_factory=list[str])  # hosts of pages that frames showed
     files: list[str] = field(default_factory=list[str])  # linked files of the site that are no images
+    missing: list[str] = field(default_factory=list[str])  # images of galleries
+    has_players: bool = False  # which are links now
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +75,83 @@ class Converter:
     base_url: str = ""  # of the new site; empty: links stay as they are
     keeps_shortcodes: bool = False
 
-    def convert(self, raw: str, rendered: str = "") -> Converted:
-        """Convert a text. The rendered form tells which brackets WordPress shows as text."""
-        result = Converted("")
+    def convert(self, raw: str, rendered: str = "", post_id: int = 0) -> Converted:
+        """Convert a text. The rendered form tells which brackets WordPress shows as text, and titles of videos."""
+        result, titles = Converted(""), find_titles(rendered)
         result.blocks = sorted({name for name in _BLOCK.findall(raw) if name not in SHOWN_BLOCKS})
-        text = _CAPTION.sub(_convert_caption, _COMMENT.sub("", raw.replace("\r\n", "\n")))
+        text = _GALLERY_BLOCK.sub(_convert_gallery_block, raw.replace("\r\n", "\n"))
+        text = _CAPTION.sub(_convert_caption, _COMMENT.sub("", text))
         if not self.keeps_shortcodes:
-            text = _SHORTCODE.sub(_remove_shortcodes(result, text, rendered), text)
+            text = _EMBED.sub(lambda match: _link_player(match[1], titles, result), text)
+            text = _SHORTCODE.sub(self._replace_shortcodes(result, text, rendered, post_id), text)
             text = _ESCAPED_SHORTCODE.sub(r"\1", text)
+        text = _LONE_ADDRESS.sub(lambda match: _convert_address(match, titles, rendered, result), text)
+        text = replace_players(
+            text, lambda name, attributes: self._convert_player(name, attributes, titles, text, result)
+        )
         text = _TAG.sub(lambda tag: self._convert_tag(tag, result), text)
         result.html = _BLANK_LINES.sub("\n\n", text).strip()
         return result
+
+    # Shortcodes ---------------------------------------------------------------------------------
+
+    def _replace_shortcodes(
+        self, result: Converted, raw: str, rendered: str, post_id: int
+    ) -> Callable[[re.Match[str]], str]:
+        def replace(match: re.Match[str]) -> str:
+            if not _is_shortcode(match, raw, rendered):
+                return match[0]
+            if match["slash"]:
+                return ""
+            converted = self._convert_shortcode(match["name"], read_attributes(match["rest"]), post_id, result)
+            if converted is None:
+                result.shortcodes.append(match["name"])
+            return converted or ""
+
+        return replace
+
+    def _convert_shortcode(
+        self, name: str, attributes: Mapping[str, str], post_id: int, result: Converted
+    ) -> str | None:
+        """Return what a shortcode of WordPress itself becomes; None for others."""
+        if name == "gallery":
+            attached = self.images.attached.get(attributes.get("id", str(post_id)), ())
+            listed = _read_list(attributes.get("ids") or attributes.get("include") or "")
+            excluded = _read_list(attributes.get("exclude", ""))
+            shown = [entry for entry in listed or attached if entry not in excluded]
+            result.missing += [entry for entry in shown if entry not in self.images.texts]
+            return _make_list(
+                (f'<img src="media:{entry}" alt="{html.escape(text.alt)}">', text.caption)
+                for entry in shown
+                if (text := self.images.texts.get(entry))
+            )
+        if name == "playlist":
+            files = [self.images.files.get(entry) for entry in _read_list(attributes.get("ids", ""))]
+            return _make_list((make_link(*file), "") for file in files if file) if all(files) and files else None
+        if name in ("audio", "video"):
+            address = next(filter(None, map(attributes.get, MEDIA_ATTRIBUTES)), None)
+            return make_link(html.unescape(address)) if address else None
+        return None
+
+    # Elements -----------------------------------------------------------------------------------
+
+    def _convert_player(
+        self, name: str, attributes: Mapping[str, str], titles: Mapping[str, str], text: str, result: Converted
+    ) -> str:
+        """Return a link to what a frame or a player shows; frames of other pages are listed."""
+        address, home = attributes["src"], self.images.home
+        if find_video(address):
+            return _link_player(address, titles, result, html.unescape(attributes.get("title", "")))
+        path = home.find_path(address) or ""
+        if address and (name in ("audio", "video") or "/wp-content/" in path):
+            is_linked = f'href="{html.escape(address)}"' in text or f'href="{address}"' in text
+            return "" if is_linked else make_link(address)
+        if name == "iframe" and address:
+            host = urlsplit(urljoin(home.url + "/", address)).hostname or ""
+            result.frames += [host] if host not in result.frames else []
+        elif name not in result.elements:
+            result.elements.append(name)
+        return ""
 
     def _convert_tag(self, tag: re.Match[str], result: Converted) -> str:
         name = tag["name"].lower()
@@ -73,11 +161,14 @@ class Converter:
             result.elements.append(name)
         if name == "img":
             return self._convert_image(tag)
+        if background := _BACKGROUND.search(read_attributes(tag["rest"]).get("style", "")):
+            picture = _TAG.fullmatch(f'<img src="{background[1]}">')
+            return tag[0] + (self._convert_image(picture) if picture else "")
         return self._convert_link(tag, result) if name == "a" else tag[0]
 
     def _convert_image(self, tag: re.Match[str]) -> str:
         """Refer to the image by its identity, so that the address of its file can change."""
-        attributes = _read_attributes(tag["rest"])
+        attributes = read_attributes(tag["rest"])
         identity = self.images.find(html.unescape(attributes.get("src", "")), attributes.get("class", ""))
         if identity is None:
             return tag[0]
@@ -85,7 +176,7 @@ class Converter:
         return f'<img src="media:{identity}"{kept}>'
 
     def _convert_link(self, tag: re.Match[str], result: Converted) -> str:
-        written = _read_attributes(tag["rest"]).get("href", "")
+        written = read_attributes(tag["rest"]).get("href", "")
         url, home = html.unescape(written), self.images.home
         path = home.find_path(url)
         if path is None:
@@ -107,15 +198,39 @@ def _convert_caption(match: re.Match[str]) -> str:
     return f"\n\n<figure>{image[1]}{caption}</figure>\n\n"
 
 
-def _remove_shortcodes(result: Converted, raw: str, rendered: str) -> Callable[[re.Match[str]], str]:
-    def remove(match: re.Match[str]) -> str:
-        if not _is_shortcode(match, raw, rendered):
-            return match[0]
-        if not match["slash"]:
-            result.shortcodes.append(match["name"])
-        return ""
+def _convert_gallery_block(match: re.Match[str]) -> str:
+    content = _COMMENT.sub("", match[1])
+    items = [(item[1], (item[2] or "").strip()) for item in _GALLERY_ITEM.finditer(content)]
+    caption = _GALLERY_CAPTION.search(content)
+    return _make_list(items) + (f"<p>{caption[1]}</p>\n\n" if caption else "") if items else content
 
-    return remove
+
+def _make_list(items: Iterable[tuple[str, str]]) -> str:
+    """Return a list of pictures or links, each with its caption."""
+    lines = [
+        f"<li><figure>{item}<figcaption>{caption}</figcaption></figure></li>" if caption else f"<li>{item}</li>"
+        for item, caption in items
+    ]
+    return "\n\n<ul>\n{}\n</ul>\n".format("\n".join(lines)) if lines else ""
+
+
+def _read_list(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def _convert_address(match: re.Match[str], titles: Mapping[str, str], rendered: str, result: Converted) -> str:
+    """Return a link for an address that WordPress replaces by what is there."""
+    address = html.unescape(match["address"])
+    is_embed = match["before"].startswith("<div") or (rendered.strip() and address not in html.unescape(rendered))
+    if not is_embed and not find_video(address):
+        return match[0]
+    return match["before"] + _link_player(address, titles, result)
+
+
+def _link_player(address: str, titles: Mapping[str, str], result: Converted, title: str = "") -> str:
+    result.has_players = True
+    page = find_video(address) or address
+    return make_link(page, title.strip() or titles.get(page, ""))
 
 
 def _is_shortcode(match: re.Match[str], raw: str, rendered: str) -> bool:
@@ -124,13 +239,3 @@ def _is_shortcode(match: re.Match[str], raw: str, rendered: str) -> bool:
     if rendered.strip():
         return f"[{match['slash']}{name}" not in rendered
     return "=" in match["rest"] or f"[/{name}]" in raw or "_" in name
-
-
-def _read_attributes(text: str) -> dict[str, str]:
-    """Return the attributes of a tag as they are written."""
-    return {
-        match[1].lower(): next(value for value in (*match.group(2, 3, 4), "") if value is not None).replace(
-            '"', "&quot;"
-        )
-        for match in _ATTRIBUTE.finditer(text)
-    }

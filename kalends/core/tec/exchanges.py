@@ -50,6 +50,9 @@ TRIBE_LISTS: Final = {
 TEC_EVENTS: Final = "tec/v1/events?per_page=100&" + "&".join(
     f"status%5B%5D={status}" for status in ("publish", "draft", "pending", "private", "future")
 )
+# Comments of everything, but only to which post they belong: they stay behind.
+COMMENTS: Final = "wp/v2/comments?status=all&_fields=id%2Cpost&per_page=100"
+MAX_COMMENT_PAGES: Final = 10
 # The public lists.
 PUBLIC_EVENTS: Final = (f"tribe/events/v1/events?{ALL_DATES}&per_page=50", "tec/v1/events?per_page=100")
 # The collections of wp/v2 with single records.

@@ -11,6 +11,21 @@ from kalends.core.tec.exchanges import JsonObject
 from kalends.core.urls import read_email, read_website
 
 NO_DATE: Final = "0000-00-00"
+# Meta fields that are read, that WordPress or TEC derives from others, and the state of an editor's screen.
+KNOWN_META: Final = frozenset(
+    (
+        *("_EventAllDay", "_EventTimezone", "_EventTimezoneAbbr", "_EventStartDate", "_EventEndDate", "_EventURL"),
+        *("_EventStartDateUTC", "_EventEndDateUTC", "_EventDuration", "_EventCost", "_EventCurrencySymbol"),
+        *("_EventCurrencyCode", "_EventCurrencyPosition", "_EventVenueID", "_EventOrganizerID", "_EventOrigin"),
+        *("_EventShowMap", "_EventShowMapLink", "_EventDateTimeSeparator", "_EventTimeRangeSeparator"),
+        *("_EventHideFromUpcoming", "_tribe_featured", "_tribe_events_status", "_tribe_events_status_reason"),
+        *("_VenueAddress", "_VenueCity", "_VenueCountry", "_VenueProvince", "_VenueState", "_VenueStateProvince"),
+        *("_VenueZip", "_VenuePhone", "_VenueURL", "_VenueLat", "_VenueLng", "_VenueShowMap", "_VenueShowMapLink"),
+        *("_OrganizerEmail", "_OrganizerPhone", "_OrganizerWebsite", "persisted_preferences"),
+    )
+)
+VIRTUAL_META: Final = ("_tribe_events_virtual_", "_tribe_events_is_virtual")
+TAXONOMIES: Final = ("tags", "tribe_events_cat", "categories")
 
 
 def read_raw(record: JsonObject, name: str) -> str:
@@ -31,8 +46,7 @@ def read_part(record: JsonObject, name: str, part: str) -> str:
 
 def read_meta(record: JsonObject) -> JsonObject:
     """Return the meta fields; PHP writes an empty object as a list."""
-    meta = record.get("meta")
-    return meta if isinstance(meta, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return _read_dict(record, "meta")
 
 
 def read_text(meta: JsonObject, name: str) -> str:
@@ -40,6 +54,41 @@ def read_text(meta: JsonObject, name: str) -> str:
     if isinstance(value, list):
         value = value[0] if value else ""  # pyright: ignore[reportUnknownVariableType]
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def list_other_fields(record: JsonObject, shown: JsonObject) -> list[str]:
+    """Return the names of fields with content that have no equivalent: custom fields, taxonomies and tickets.
+
+    `shown` is the record as `tribe/events/v1` describes it; Events Calendar Pro adds its fields there.
+    """
+    names = [
+        name
+        for name, value in read_meta(record).items()
+        if _has_content(value) and name not in KNOWN_META and not name.startswith(VIRTUAL_META)
+    ]
+    names += [name for name, value in _read_dict(record, "acf").items() if _has_content(value)]
+    names += [name for name, value in record.items() if name not in TAXONOMIES and _is_id_list(value)]
+    for name, entry in _read_dict(shown, "custom_fields").items():
+        if not isinstance(entry, dict) or _has_content(entry.get("value")):  # pyright: ignore[reportUnknownMemberType]
+            label: Any = entry.get("label") if isinstance(entry, dict) else ""  # pyright: ignore
+            names.append(str(label or name))
+    return [*names, "tickets"] if shown.get("ticketed") else names
+
+
+def _read_dict(record: JsonObject, name: str) -> JsonObject:
+    value: Any = record.get(name)
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _has_content(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        parts: list[Any] = list(value.values()) if isinstance(value, dict) else value  # pyright: ignore
+        return any(map(_has_content, parts))
+    return bool(value)
+
+
+def _is_id_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, int) for entry in value)  # pyright: ignore
 
 
 def read_flag(value: object) -> bool:

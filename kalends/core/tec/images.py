@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 
 from kalends.core.tec.addresses import Home
 from kalends.core.tec.exchanges import JsonObject
+from kalends.core.tec.fields import read_raw
 from kalends.core.tec.move_in import LegacyFile
 
 IMAGE_EXTENSIONS: Final = ("jpg", "jpeg", "png", "gif", "webp", "avif", "bmp", "tif", "tiff")
@@ -18,18 +19,28 @@ _SIZE_SUFFIX = re.compile(r"(?:-\d+x\d+|-scaled)(?=\.[a-z0-9]+$)", re.IGNORECASE
 _ID_CLASS = re.compile(r"(?:^|\s)wp-image-(\d+)(?:\s|$)")
 
 
+@dataclass(frozen=True, slots=True)
+class ImageText:
+    """What a gallery shows of an image besides the picture."""
+
+    alt: str = ""
+    caption: str = ""
+
+
 @dataclass(slots=True)
 class ImageIndex:
     """Finds the image to which an address belongs. Files that no record has become images of their own."""
 
     home: Home
     paths: Mapping[str, str]  # identities by path
-    identities: frozenset[str]
+    texts: Mapping[str, ImageText]  # of all images, by identity
+    attached: Mapping[str, Sequence[str]]  # images that were uploaded to a post, by the ID of the post
+    files: Mapping[str, tuple[str, str]]  # the addresses and titles of other files, by ID
     unknown_files: dict[str, str] = field(default_factory=dict[str, str])  # URLs by identity
 
     def find(self, src: str, classes: str = "") -> str | None:
         """Return the identity of the image of an `img` element; None if it is on another site."""
-        if (match := _ID_CLASS.search(classes)) and match[1] in self.identities:
+        if (match := _ID_CLASS.search(classes)) and match[1] in self.texts:
             return match[1]
         path = self.home.find_path(src)
         return None if path is None else self._find_path(path.partition("?")[0].partition("#")[0])
@@ -63,9 +74,25 @@ def list_files(records: Iterable[JsonObject]) -> list[LegacyFile]:
 
 
 def build_index(home: Home, records: Iterable[JsonObject]) -> ImageIndex:
-    images = [record for record in records if is_image(record)]
-    paths = {file.path: file.identity for file in list_files(images)}
-    return ImageIndex(home, paths, frozenset(str(record["id"]) for record in images))
+    everything = list(records)
+    images = [record for record in everything if is_image(record)]
+    attached: dict[str, list[str]] = {}
+    for record in images:
+        attached.setdefault(str(record.get("post") or ""), []).append(str(record["id"]))
+    return ImageIndex(
+        home,
+        {file.path: file.identity for file in list_files(images)},
+        {
+            str(record["id"]): ImageText(str(record.get("alt_text") or ""), read_raw(record, "caption").strip())
+            for record in images
+        },
+        attached,
+        {
+            str(record["id"]): (str(record["source_url"]), read_raw(record, "title"))
+            for record in everything
+            if not is_image(record) and record.get("source_url")
+        },
+    )
 
 
 def _list_urls(record: JsonObject) -> Iterable[tuple[str, int]]:

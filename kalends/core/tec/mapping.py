@@ -4,19 +4,24 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
+from kalends.core.errors import InvalidValue
 from kalends.core.imports.records import ImportedRecord, Rejection
 from kalends.core.messages import Message
 from kalends.core.tec.addresses import Home, last_segment
 from kalends.core.tec.content import Converter
 from kalends.core.tec.exchanges import (
+    COMMENTS,
+    MAX_COMMENT_PAGES,
     TRIBE_LISTS,
     WP_COLLECTIONS,
     WRONG_FIELDS,
     Exchanges,
     JsonObject,
+    count_pages,
     read_list,
     read_object,
     read_records,
+    read_total,
 )
 from kalends.core.tec.images import build_index, is_image, list_files
 from kalends.core.tec.links import find_prefixes, find_redirects
@@ -57,7 +62,11 @@ def map_snapshot(
         legacy_files=[
             file for file in list_files(filter(is_image, records["media"].values())) if file.identity not in lost
         ],
-        warnings=[*_read_crawl_warnings(exchanges), *mapper.warnings.list()],
+        warnings=[
+            *_read_crawl_warnings(exchanges),
+            *_count_comments(exchanges, records["events"]),
+            *mapper.warnings.list(),
+        ],
         rejections=[*mapper.rejections, *broken, *unreadable],
         image_urls={identity: url for identity, url in urls.items() if identity not in lost},
     )
@@ -105,8 +114,7 @@ def _build_mapper(
     home = Home.read(site.url)
     moves = Home.read(base_url).url if base_url and Home.read(base_url).host != home.host else ""
     return Mapper(
-        zone=site.timezone,
-        host=site.host,
+        site=site,
         converter=Converter(build_index(home, records["media"].values()), moves, keep_shortcodes),
         slugs={kind: choose_slugs(records[kind]) for kind in ("venues", "organizers", "events")},
         tribe=tribe,
@@ -122,6 +130,9 @@ def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
                     (kind, str(record_id)),
                     Message("The field {name} has an unexpected type; it is left out.", name=name),
                 )
+    for kind in ("users", "categories", "tags"):
+        for record_id, record in records[kind].items():
+            mapper.list_fields((kind, str(record_id)), record)
     yield from map(map_user, records["users"].values())
     for kind in ("categories", "tags"):
         yield from map_terms(kind, records[kind])
@@ -180,6 +191,25 @@ def _find_unreadable(exchanges: Exchanges) -> Iterator[Rejection]:
 def _read_crawl_warnings(exchanges: Exchanges) -> list[MoveInWarning]:
     stored: list[JsonObject] = exchanges.read_fact("warnings", [])
     return [MoveInWarning(_decode_message(**entry)) for entry in stored]
+
+
+def _count_comments(exchanges: Exchanges, events: Mapping[int, JsonObject]) -> Iterator[MoveInWarning]:
+    """Yield how many comments stay behind: those of events, or all if there are too many to be read."""
+    first = exchanges.find(COMMENTS)
+    if first is None:
+        return
+    if first.status == 200 and count_pages(first.headers) > MAX_COMMENT_PAGES:
+        yield MoveInWarning(Message("{count} comments stay behind.", count=read_total(first.headers)))
+        return
+    try:
+        comments = read_list(exchanges, COMMENTS).values() if first.status == 200 else None
+    except InvalidValue:
+        comments = None
+    if comments is None:
+        yield MoveInWarning(Message("The comments could not be read; they stay behind."))
+    elif posts := [entry["post"] for entry in comments if entry.get("post") in events]:
+        keys = [("events", str(post)) for post in dict.fromkeys(posts)]
+        yield MoveInWarning(Message("{count} comments stay behind.", count=len(posts)), keys)
 
 
 def _decode_message(text: str, values: JsonObject) -> Message:

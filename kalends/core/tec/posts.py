@@ -1,11 +1,13 @@
 """Events, venues and organizers of the former site, and images."""
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kalends.core import times
+from kalends.core.cost import Currency, format_cost, read_cost
 from kalends.core.date_forms import DateTimeInput
 from kalends.core.errors import InvalidValue
 from kalends.core.event_states import CANCELLED, MOVED_ONLINE, POSTPONED, SCHEDULED
@@ -16,6 +18,7 @@ from kalends.core.tec.exchanges import JsonObject
 from kalends.core.tec.fields import (
     clean_email,
     clean_website,
+    list_other_fields,
     parse_time,
     read_flag,
     read_ids,
@@ -26,6 +29,7 @@ from kalends.core.tec.fields import (
     read_text,
     read_utc,
 )
+from kalends.core.tec.move_in import SiteFacts
 from kalends.core.tec.uids import compute_uid
 from kalends.core.tec.warnings import Key, Warnings
 from kalends.core.zones import read_zone
@@ -40,6 +44,12 @@ STATES: Final = {
     "moved-online": MOVED_ONLINE,
     "moved_online": MOVED_ONLINE,
 }
+# TEC writes `suffix`, its API `postfix`.
+POSITIONS: Final[Mapping[str, Literal["prefix", "postfix"]]] = {
+    "prefix": "prefix",
+    "postfix": "postfix",
+    "suffix": "postfix",
+}
 NO_TITLE: Final = "(no title)"  # as WordPress shows it
 
 Values = dict[str, Any]
@@ -49,8 +59,7 @@ Values = dict[str, Any]
 class Mapper:
     """Maps posts. `tribe` has the events as `tribe/events/v1` describes them, which alone has some flags."""
 
-    zone: str
-    host: str
+    site: SiteFacts
     converter: Converter
     slugs: Mapping[str, Mapping[int, str]]
     tribe: Mapping[int, JsonObject]
@@ -114,7 +123,7 @@ class Mapper:
         if start is None or end is None:
             self._reject(key, record, Message("It has no start or end."))
             return None
-        columns = {"uid": compute_uid(record["id"], start, end, self.host)}
+        columns = {"uid": compute_uid(record["id"], start, end, self.site.host)}
         if guid := read_raw(record, "guid"):
             columns["feed_guid"] = guid
         values: Values = {
@@ -122,12 +131,13 @@ class Mapper:
             **self._read_post(key, record),
             "excerpt": self._convert(key, record, "excerpt"),
             **self._read_times(key, meta, start, end),
-            **self._read_cost(meta),
+            **self._read_cost(key, record, meta),
             "website": self._read_website(key, read_text(meta, "_EventURL")),
             "show_map": read_flag(meta.get("_EventShowMap")),
             "show_map_link": read_flag(meta.get("_EventShowMapLink")),
             **self._read_flags(key, record),
             **self._read_state(key, meta),
+            "online_url": self._read_online_url(key, record, meta),
             "new_password": str(record.get("password") or ""),
         }
         links = {
@@ -158,12 +168,12 @@ class Mapper:
 
     def _read_zone(self, key: Key, name: str) -> str:
         try:
-            return read_zone(name) if name else self.zone
+            return read_zone(name) if name else self.site.timezone
         except InvalidValue:
             self.warnings.add(
                 key, Message("The time zone {name} is unknown; the times are those of the site.", name=name)
             )
-            return self.zone
+            return self.site.timezone
 
     def _compare_utc(self, key: Key, meta: JsonObject, zone: str, start: datetime, end: datetime) -> None:
         for local, name in ((start, "_EventStartDateUTC"), (end, "_EventEndDateUTC")):
@@ -172,15 +182,43 @@ class Mapper:
             if stored is not None and stored != utc:
                 self.warnings.add(key, Message("The UTC time differs from the local time; the local time counts."))
 
-    def _read_cost(self, meta: JsonObject) -> Values:
-        position = read_text(meta, "_EventCurrencyPosition")
+    def _read_cost(self, key: Key, record: JsonObject, meta: JsonObject) -> Values:
         code = read_text(meta, "_EventCurrencyCode").strip()
+        cost, symbol = read_text(meta, "_EventCost"), read_text(meta, "_EventCurrencySymbol")
+        position = POSITIONS.get(read_text(meta, "_EventCurrencyPosition"), "")
+        self._compare_cost(key, record, cost, Currency(symbol.strip() or None, None, position or None))
         return {
-            "cost": read_text(meta, "_EventCost"),
-            "currency_symbol": read_text(meta, "_EventCurrencySymbol"),
+            "cost": cost,
+            "currency_symbol": symbol,
             "currency_code": code if len(code) == 3 and code.isalpha() else "",
-            "currency_position": position if position in ("prefix", "postfix") else "",
+            "currency_position": position,
         }
+
+    def _compare_cost(self, key: Key, record: JsonObject, cost: str, currency: Currency) -> None:
+        """List a cost that is shown differently: TEC adds the currency of the site to amounts with another one."""
+        former = self.tribe.get(record["id"], {}).get("cost")
+        position = POSITIONS.get(self.site.currency_position) or "prefix"
+        try:
+            shown, _ = format_cost(read_cost(cost), self.site.currency_symbol or "$", position, currency)
+        except InvalidValue:
+            return  # The plan rejects the event with the reason.
+        if isinstance(former, str) and former and html.unescape(former) != shown:
+            self.warnings.add(
+                key, Message("The old site shows the cost as {old}, this one as {new}.", old=former, new=shown)
+            )
+
+    def _read_online_url(self, key: Key, record: JsonObject, meta: JsonObject) -> str:
+        """Return the address of a virtual event, unless the old site hides it from some visitors."""
+        shown = self.tribe.get(record["id"], {})
+        address = read_text(meta, "_tribe_events_virtual_url") or read_text(shown, "virtual_url")
+        audience = meta.get("_tribe_events_virtual_show_embed_to") or "all"
+        moment = read_text(meta, "_tribe_events_virtual_show_embed_at") or "immediately"
+        if address and (audience not in ("all", ["all"]) or moment != "immediately"):
+            self.warnings.add(
+                key, Message("The old site restricts who sees the online address, or when; it is left out.")
+            )
+            return ""
+        return self._read_website(key, address)
 
     def _read_flags(self, key: Key, record: JsonObject) -> Values:
         """Return the flags, which only `tribe` has. Its lists have every trashed event that is not hidden."""
@@ -207,7 +245,7 @@ class Mapper:
 
     def _read_post(self, key: Key, record: JsonObject) -> Values:
         values: Values = {"status": str(record["status"]), "description": self._convert(key, record, "content")}
-        if published := read_utc(record, "date", self.zone):
+        if published := read_utc(record, "date", self.site.timezone):
             values["date_utc"] = times.format_datetime(published)
         return values
 
@@ -232,7 +270,7 @@ class Mapper:
         return {**links, "author": [author]}
 
     def _convert(self, key: Key, record: JsonObject, name: str) -> str:
-        converted = self.converter.convert(read_raw(record, name), read_rendered(record, name))
+        converted = self.converter.convert(read_raw(record, name), read_rendered(record, name), record["id"])
         causes = [
             *[
                 Message("The shortcode [{name}] is removed.", name=entry)
@@ -240,9 +278,15 @@ class Mapper:
             ],
             *[Message("The block {name} has no content here.", name=entry) for entry in converted.blocks],
             *[Message("The element <{name}> is removed.", name=entry) for entry in converted.elements],
+            *[Message("The frame of {host} is removed.", host=entry) for entry in converted.frames],
+            *([Message("Its embedded media become links.")] if converted.has_players else []),
             *[
-                Message("It links the file {url}, which is no image and stays behind.", url=url)
-                for url in converted.files
+                Message("Its gallery shows image {number}, which is missing.", number=entry)
+                for entry in dict.fromkeys(converted.missing)
+            ],
+            *[
+                Message("It links the file {url}; serve the old uploads folder to keep the link working.", url=url)
+                for url in dict.fromkeys(converted.files)
             ],
         ]
         for cause in causes:
@@ -261,11 +305,22 @@ class Mapper:
         slug = self.slugs[key[0]][record["id"]]
         if slug or key[0] == "events":  # A draft of an event may have no slug; the others always get one.
             exact["slug"] = slug
-        if modified := read_utc(record, "modified", self.zone):
+        if modified := read_utc(record, "modified", self.site.timezone):
             exact["modified_utc"] = modified.isoformat()
+        self.list_fields(key, record)
         return ImportedRecord(
             *key, values, columns=exact, links=links, wanted_id=record["id"], warnings=self.warnings.of(key)
         )
+
+    def list_fields(self, key: Key, record: JsonObject) -> None:
+        """List the fields of a record that have no equivalent."""
+        names = list_other_fields(record, self.tribe.get(record["id"], {}) if key[0] == "events" else {})
+        if key[0] in ("venues", "organizers") and read_raw(record, "excerpt").strip():
+            names.append("excerpt")
+        if key[0] == "users" and str(record.get("description") or "").strip():
+            names.append("description")
+        for name in names:
+            self.warnings.add(key, Message("The field {name} has no equivalent here and stays behind.", name=name))
 
     def _reject(self, key: Key, record: JsonObject, reason: Message) -> None:
         self.rejections.append(Rejection(reason, identity=key[1], title=read_raw(record, "title")))
@@ -280,11 +335,12 @@ class Mapper:
         columns = {
             name: time.isoformat()
             for name, time in (
-                ("added_at", read_utc(record, "date", self.zone)),
-                ("modified_utc", read_utc(record, "modified", self.zone)),
+                ("added_at", read_utc(record, "date", self.site.timezone)),
+                ("modified_utc", read_utc(record, "modified", self.site.timezone)),
             )
             if time is not None
         }
+        self.list_fields(key, record)
         links = self._read_links(key, record)
         values = {
             "title": read_raw(record, "title"),

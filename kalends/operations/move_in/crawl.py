@@ -30,8 +30,10 @@ from kalends.adapters.tec_site import (
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.tec.exchanges import (
+    COMMENTS,
     DEFAULT_LIST,
     INDEX,
+    MAX_COMMENT_PAGES,
     ME,
     PUBLIC_EVENTS,
     SETTINGS,
@@ -180,6 +182,7 @@ class Crawl:
     async def read_all(self, old_urls: Iterable[str]) -> None:
         read_object(_require(await self.fetch(SETTINGS)))
         await self.fetch(DEFAULT_LIST)  # only for the number of events per page
+        await self.read_comments()
         known = None if self.full else self.snapshot.read_fact("lists")
         while True:
             states = await self.read_lists()
@@ -198,6 +201,13 @@ class Crawl:
         self.check_listed(states)
         await self.read_old_paths(old_urls)
         await self.read_files()
+
+    async def read_comments(self) -> None:
+        """Read to which posts comments belong, to count what stays behind. Plugins often switch comments off."""
+        first = await self.fetch(COMMENTS)
+        pages = count_pages(first.headers) if first.status == 200 else 1
+        for page in range(2, pages + 1) if pages <= MAX_COMMENT_PAGES else ():
+            await self.fetch(page_address(COMMENTS, page))
 
     # Lists --------------------------------------------------------------------------------------
 
