@@ -156,6 +156,10 @@ bench-imports *arguments:
 bench-move-in *arguments:
     uv run python -m bench.move_in "$@"
 
+# Move a made-up WordPress site in from the plan to the switch, with a worker: --events N, --delay SECONDS
+bench-whole-move *arguments:
+    uv run python -m bench.whole_move "$@"
+
 # Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

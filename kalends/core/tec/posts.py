@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from kalends.core import times
-from kalends.core.cost import Currency, format_cost, read_cost
+from kalends.core.cost import Currency, Position, format_cost, read_cost
 from kalends.core.date_forms import DateTimeInput
 from kalends.core.errors import InvalidValue
 from kalends.core.event_states import CANCELLED, MOVED_ONLINE, POSTPONED, SCHEDULED
@@ -185,7 +185,7 @@ class Mapper:
     def _read_cost(self, key: Key, record: JsonObject, meta: JsonObject) -> Values:
         code = read_text(meta, "_EventCurrencyCode").strip()
         cost, symbol = read_text(meta, "_EventCost"), read_text(meta, "_EventCurrencySymbol")
-        position = POSITIONS.get(read_text(meta, "_EventCurrencyPosition"), "")
+        position: Position = POSITIONS.get(read_text(meta, "_EventCurrencyPosition")) or ""
         self._compare_cost(key, record, cost, Currency(symbol.strip() or None, None, position or None))
         return {
             "cost": cost,
