@@ -1,10 +1,13 @@
 """A made-up WordPress site of 10,000 events moves in: time, memory, longest lock of the site, latencies of readers.
 
 `just bench-move-in` serves the records of `kalends seed` as WordPress would, reads them and applies the plan; it does
-not pause between requests. The exit code is 1 if a limit is exceeded. `--quick` moves 500 events.
+not pause between requests. Then some events change, every response takes 0.2 s, and `kalends import tec switch` ends
+the move-in: while it runs, nobody may edit the old site. The exit code is 1 if a limit is exceeded. `--quick` moves
+500 events.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import time
@@ -25,6 +28,7 @@ from tests.move_in.site_server import PASSWORD
 from tests.servers import Server, make_environment
 
 MAX_SECONDS = 600
+DELAY = 0.2  # seconds of each response during the switch
 # The resident memory of applying may grow by this much after a tenth of it is done.
 MAX_GROWTH_MB = 40
 ROOT = Path(__file__).parents[1]
@@ -39,6 +43,11 @@ class Process:
     memory: list[float] = field(default_factory=list[float])
 
     @property
+    def requests(self) -> int:
+        """Return how many requests the command says that it has sent."""
+        return int(re.findall(r"([\d,]+) requests", self.output)[0].replace(",", ""))
+
+    @property
     def growth(self) -> float:
         """Return by how much the memory has grown since a tenth of the time."""
         later = self.memory[len(self.memory) // 10 :]
@@ -49,12 +58,20 @@ class Process:
 class Result:
     plan: Process
     apply: Process
+    switch: Process
     effects: Effects
     quiet: Effects
     events: int
 
+    @property
+    def max_switch(self) -> float:
+        """Return for how many seconds editing may stop: a minute for 1,000 events, three for 10,000."""
+        return 60 if self.events <= 1000 else 60 + 120 * (self.events - 1000) / 9000
+
     def find_problems(self) -> list[str]:
         problems: list[str] = []
+        if self.switch.seconds > self.max_switch:
+            problems.append(f"the switch took {self.switch.seconds:.0f} s")
         if self.plan.seconds + self.apply.seconds > MAX_SECONDS:
             problems.append(f"{self.plan.seconds + self.apply.seconds:.0f} s")
         if self.apply.growth > MAX_GROWTH_MB:
@@ -67,9 +84,10 @@ class Result:
 
 
 @contextmanager
-def serve_old_site(records: Path) -> Iterator[str]:
+def serve_old_site(records: Path, *options: str) -> Iterator[str]:
     """Serve the records of a file as a WordPress site; yield its address."""
-    command = [sys.executable, "-m", "tests.move_in.site_server", "--page-size", "100", "--records", str(records)]
+    arguments = ("--page-size", "100", "--records", str(records), *options)
+    command = [sys.executable, "-m", "tests.move_in.site_server", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:  # noqa: S603
         try:
             if process.stdout is None:
@@ -112,9 +130,9 @@ def measure(seeded_url: str, target_url: str, base_url: str, directory: Path, *,
     write_site(seeded_url, records)
     snapshot.unlink(missing_ok=True)
     password.write_text(PASSWORD)
+    options = ("--login", "administrator", "--password-file", str(password))
     with serve_old_site(records) as old_url:
         network = urlsplit(old_url).netloc
-        options = ("--login", "administrator", "--password-file", str(password), "--rate", "1000")
         plan = run_measured(
             target_url, directory, network, "import", "tec", "plan", old_url, "--snapshot", str(snapshot), *options
         )
@@ -123,9 +141,12 @@ def measure(seeded_url: str, target_url: str, base_url: str, directory: Path, *,
         applied = run_measured(target_url, directory, network, "import", "tec", "apply", run_id)
     with watch(target_url, base_url, list_paths()) as afterwards:
         time.sleep(quiet)
+    port = str(urlsplit(old_url).port)
+    with serve_old_site(records, "--port", port, "--change-after", "0", "--delay", str(DELAY)):
+        switch = run_measured(target_url, directory, network, "import", "tec", "switch", *options)
     with psycopg.connect(target_url) as connection:
         row = connection.execute("SELECT count(*) FROM events").fetchone()
-    return Result(plan, applied, effects, afterwards, int(row[0]) if row else 0)
+    return Result(plan, applied, switch, effects, afterwards, int(row[0]) if row else 0)
 
 
 def main() -> int:
@@ -152,6 +173,10 @@ def report(result: Result) -> int:
     console.print(
         f"{result.events:,} events: crawl and plan {result.plan.seconds:.0f} s, apply {result.apply.seconds:.0f} s, "
         f"together {total / 60:.1f} minutes (limit {MAX_SECONDS // 60})"
+    )
+    console.print(
+        f"switch with {DELAY} s per response: {result.switch.seconds:.1f} s (limit {result.max_switch:.0f}), "
+        f"{result.switch.requests:,} requests"
     )
     memory = result.apply.memory[len(result.apply.memory) // 10 :] or [0.0]
     console.print(

@@ -24,6 +24,10 @@ def test_a_made_up_site_moves_in(
         server = start_server(database_url)
         result = measure(seeded, database_url, server.base_url, tmp_path, quiet=0.5)
     assert result.events == EVENTS
+    # The lists are read, and the three events that have changed, but no others.
+    assert "The move-in is over." in result.switch.output
+    assert result.switch.requests < 70
+    assert result.switch.seconds < result.max_switch
     assert result.effects.latencies
     # Another writer gets its turn; `just bench-move-in` has the real limits.
     assert len(result.effects.waits) > 10
