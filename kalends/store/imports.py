@@ -477,9 +477,9 @@ async def list_own_changes(tx: Transaction, keys: Sequence[tuple[str, int]]) -> 
     rows = await tx.fetch_all(
         Sql(
             """
-            WITH written AS (SELECT k.kind, k.record_id, coalesce(max(r.revision), 0) AS revision
+            WITH written AS (SELECT k.kind, k.record_id, max(r.revision) AS revision
                 FROM unnest(?::text[], ?::bigint[]) AS k (kind, record_id)
-                LEFT JOIN import_rows r ON r.site_id = ? AND r.kind = k.kind AND r.record_id = k.record_id
+                JOIN import_rows r ON r.site_id = ? AND r.kind = k.kind AND r.record_id = k.record_id
                 GROUP BY k.kind, k.record_id)
             SELECT w.kind, w.record_id, array_remove(array_agg(DISTINCT f.name), NULL) AS fields
             FROM written w JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.record_id

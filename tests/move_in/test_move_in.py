@@ -421,6 +421,11 @@ def test_differences_that_the_server_made_are_explained(site: NewSite, moved_in:
     assert ": 0 differences." in site.run("tec", "verify", moved_in.run_id)
     add_change(site, event, site.sql("SELECT min(id) AS id FROM users")[0]["id"])
     site.run("tec", "verify", moved_in.run_id, status=1)
+    # Without the rows of the runs, nothing tells the changes of imports from those of the server.
+    site.sql("DELETE FROM changes WHERE user_id IS NOT NULL")
+    assert ": 0 differences." in site.run("tec", "verify", moved_in.run_id)
+    site.sql("DELETE FROM import_rows")
+    site.run("tec", "verify", moved_in.run_id, status=1)
 
 
 def add_change(site: NewSite, event: int, user: int | None) -> None:
