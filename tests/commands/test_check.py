@@ -135,6 +135,7 @@ def test_each_broken_service_is_an_error_with_a_cure(database_url: str, tmp_path
         (f"http://127.0.0.1:{find_free_port()}", "Connection refused."),
         ("http://storage.invalid", "Name or service not known."),
     ],
+    ids=["refused", "unknown"],
 )
 def test_unreachable_bucket_is_explained_in_words(
     database_url: str, tmp_path: Path, endpoint: str, reason: str

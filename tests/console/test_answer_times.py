@@ -6,9 +6,8 @@ from statistics import median
 
 import pytest
 
-from tests.api.conftest import StartApp
+from tests.api.conftest import StartApp, statements
 from tests.api.running_app import HOST, RunningApp
-from tests.api.test_statement_counts import statements
 from tests.console.console_client import ConsoleClient, set_passwords
 from tests.soak import SOAK, scaled
 
