@@ -30,6 +30,17 @@ class Setup:
     server_port: int
     server_authority: Authority | None = None
 
+    @property
+    def old_site(self) -> Path:
+        """Return the folder with the uploads of a site that has moved in."""
+        return self.directory / "old-site"
+
+    def read_uploads_example(self, name: str) -> str:
+        """Return the lines that docs/move-in.md adds for the old uploads folder."""
+        page = (PROJECT / "docs" / "move-in.md").read_text()
+        block = page.partition(f"\n{name}, ")[2].partition("```\n")[2].partition("```\n")[0]
+        return replace(block, ("/srv/old-site", str(self.old_site)))
+
 
 @dataclass(frozen=True)
 class Proxy:
@@ -94,6 +105,10 @@ def _prepare_nginx(setup: Setup, port: int, plain_port: int) -> list[str]:
         ("client_header_timeout 10s", f"client_header_timeout {SHORT}"),
         ("client_body_timeout 10s", f"client_body_timeout {SHORT}"),
         ("proxy_read_timeout 60s", "proxy_read_timeout 30s"),
+        (
+            "    location / {\n        proxy_pass",
+            f"{setup.read_uploads_example('nginx')}    location / {{\n        proxy_pass",
+        ),
     )
     if setup.server_authority:
         text = replace(
@@ -129,7 +144,10 @@ def _prepare_caddy(setup: Setup, port: int) -> list[str]:
         ),
         ("read_header 10s", f"read_header {SHORT}"),
         ("read_body 5m", "read_body 10s"),
-        ("reverse_proxy 127.0.0.1:8000", f"reverse_proxy 127.0.0.1:{setup.server_port}"),
+        (
+            "\treverse_proxy 127.0.0.1:8000",
+            f"{setup.read_uploads_example('Caddy')}\treverse_proxy 127.0.0.1:{setup.server_port}",
+        ),
     )
     if setup.server_authority:
         text = replace(

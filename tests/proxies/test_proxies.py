@@ -72,7 +72,12 @@ def proxy(
     certificate = authority.issue(HOST, valid_until=TOMORROW)
     port = httpx.URL(backend.server.base_url).port
     assert port
-    with Proxy.run(program, Setup(tmp_path_factory.mktemp(program) / "proxy", certificate, port)) as running:
+    setup = Setup(tmp_path_factory.mktemp(program) / "proxy", certificate, port)
+    with Proxy.run(program, setup) as running:
+        uploads = setup.old_site / "wp-content" / "uploads" / "2026"
+        uploads.mkdir(parents=True)
+        for name in ("programme.pdf", "Talk 2.MP3", "page.html", "shell.php", "drawing.svg", "hall.jpg"):
+            (uploads / name).write_text(name)
         yield running
 
 
@@ -172,6 +177,21 @@ def wait_for_use(database_url: str, client_ip: str) -> set[str]:
                 return addresses
             assert time.monotonic() < deadline, addresses
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["programme.pdf", "Talk 2.MP3"])
+def test_files_of_an_old_site_come_from_its_uploads_folder(visitor: httpx.Client, name: str) -> None:
+    response = visitor.get(f"/wp-content/uploads/2026/{name}")
+    assert (response.status_code, response.text) == (200, name)
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert visitor.get(f"/wp-content/uploads/2026/missing-{name}").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["page.html", "shell.php", "drawing.svg", "hall.jpg", "../../../../etc/hosts"])
+def test_other_files_of_an_old_site_are_not_served(visitor: httpx.Client, name: str) -> None:
+    """The server answers for them: it redirects images that it knows."""
+    response = visitor.get(f"/wp-content/uploads/2026/{name}")
+    assert (response.status_code, response.json()["code"]) == (404, "rest_no_route")
 
 
 def test_purge_is_refused(visitor: httpx.Client, backend: Backend) -> None:
