@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from urllib.parse import quote
 
@@ -23,10 +24,12 @@ from tests.security.raw_requests import COMPLETE_REQUEST, NO_BYTES, PARTIAL_REQU
 ONE_CLIENT = ("127.0.0.2",)
 MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))
 VICTIM = "127.0.0.1"
+READERS = tuple(f"127.0.2.{number}" for number in range(1, 255))  # one for each known list
 TIMEOUT = 10.0  # Seconds after which a victim gives up; an attacker waits three times as long.
 WIDE_QUERY = "start_date=1970-01-01&per_page=50"
 NO_STATUS = "none"  # Instead of a status: connection refused or reset, or no response in time.
 CLOSED = "closed by the server"
+OUTDATED = " outdated"  # Behind the status: the last known response, because no connection was free.
 CONNECTION_ERRORS = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
 
 type Statuses = Counter[str]
@@ -34,11 +37,20 @@ type Statuses = Counter[str]
 
 @dataclass(frozen=True)
 class SiteInfo:
-    """Public facts about a site that attacks use."""
+    """Facts about a site that attackers and other clients use.
+
+    `known_lists` are addresses of lists with the event that an editor saves.
+    """
 
     port: int
     categories: tuple[int, ...]
     tags: tuple[int, ...]
+    event_id: int
+    known_lists: tuple[str, ...]
+    authorization: str
+
+
+type MakeRequest = Callable[[Random, SiteInfo], bytes]
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class Attack:
     name: str
     connections: int
     description: str
-    make_request: Callable[[Random, SiteInfo], bytes] | None = None
+    make_request: MakeRequest | None = None
     held_bytes: bytes = b""
     trickle: bytes = b""  # sent once a second on a held connection
     reads_response: bool = True
@@ -270,50 +282,84 @@ def _make_random(name: str) -> Random:
     return Random(f"{name} {time.time_ns()}")  # noqa: S311  Nothing secret.
 
 
-async def run_clients(port: int, seconds: float, interval: float) -> tuple[dict[str, ClientResult], float]:
-    """Run three other clients at a constant rate, with a new connection per request; return results and CPU time."""
+async def run_clients(site: SiteInfo, seconds: float, interval: float) -> tuple[dict[str, ClientResult], float]:
+    """Run the other clients at a constant rate, with a new connection per request; return results and CPU time."""
     results = {name: ClientResult() for name in VICTIMS}
     deadline = time.monotonic() + seconds
-    await asyncio.gather(*[_run_client(port, name, deadline, interval, one) for name, one in results.items()])
+    clients = [(name, VICTIM, make) for name, make in VICTIMS.items() if name != KNOWN]
+    clients += [(KNOWN, READERS[n], partial(_known_list, n)) for n in range(len(site.known_lists))]
+    await asyncio.gather(
+        *[
+            _run_client(site, client, deadline, max(interval, MIN_INTERVALS.get(client[0], 0.0)), results[client[0]])
+            for client in clients
+        ]
+    )
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return results, (usage.ru_utime + usage.ru_stime) / seconds
 
 
-async def _run_client(port: int, name: str, deadline: float, interval: float, result: ClientResult) -> None:
-    rng = _make_random(name)
+async def fill_caches(site: SiteInfo, connections: int) -> None:
+    """Save the event, then request each known list on several connections at once, so that all processes know it."""
+    await _send_once(site.port, VICTIMS[SAVE](_make_random(SAVE), site))
+    for target in site.known_lists:
+        await asyncio.gather(*[_send_once(site.port, get(target)) for _ in range(connections)])
+
+
+async def _run_client(
+    site: SiteInfo, client: tuple[str, str, MakeRequest], deadline: float, interval: float, result: ClientResult
+) -> None:
+    name, source, make_request = client
+    rng = _make_random(f"{name} {source}")
+    await asyncio.sleep(interval * rng.random())
     while (started := time.monotonic()) < deadline:
         status = NO_STATUS
         with contextlib.suppress(*CONNECTION_ERRORS):
-            status = await asyncio.wait_for(_send_once(port, VICTIMS[name](rng)), TIMEOUT)
+            status = await asyncio.wait_for(_send_once(site.port, make_request(rng, site), source), TIMEOUT)
         ended = time.monotonic()
         result.times.append(1000 * (ended - started))
         result.statuses[status] += 1
-        if status != "200" or ended - started > SLOW_SECONDS[name]:
+        if not status.startswith("200") or ended - started > SLOW_SECONDS[name]:
             result.last_bad = time.time()
         await asyncio.sleep(max(0.0, started + interval - time.monotonic()))
 
 
-async def _send_once(port: int, request: bytes) -> str:
-    async with _open_connection(port, VICTIM) as (reader, writer):
+async def _send_once(port: int, request: bytes, source: str = VICTIM) -> str:
+    async with _open_connection(port, source) as (reader, writer):
         writer.write(request)
         return await _read_response(reader)
 
 
-def _uncached_list(rng: Random) -> bytes:
+def _uncached_list(rng: Random, _: SiteInfo) -> bytes:
     """Return a cheap list whose start differs by a second each time."""
     day = f"{rng.randint(2027, 2028)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
     at = f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}"
     return get(f"{NS}/events?per_page=10&start_date={day}+{at}")
 
 
-CACHED, UNCACHED, HEALTH = "cached list", "uncached list", "/healthz"
-VICTIMS: dict[str, Callable[[Random], bytes]] = {
-    CACHED: lambda _: get(f"{NS}/events"),
+def _known_list(number: int, _: Random, site: SiteInfo) -> bytes:
+    return get(site.known_lists[number])
+
+
+def _save(rng: Random, site: SiteInfo) -> bytes:
+    """Return a save of the event, whose new text makes the known lists outdated but not the cached one."""
+    body = json.dumps({"description": f"Saved {rng.getrandbits(40):x}"}).encode()
+    head = f"PATCH {NS}/events/{site.event_id} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
+    head += f"Authorization: {site.authorization}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+CACHED, UNCACHED, KNOWN, SAVE, HEALTH = "cached list", "uncached list", "known list", "save", "/healthz"
+VICTIMS: dict[str, MakeRequest] = {
+    CACHED: lambda _, __: get(f"{NS}/events"),
     UNCACHED: _uncached_list,
-    HEALTH: lambda _: get("/healthz"),
+    KNOWN: partial(_known_list, 0),
+    SAVE: _save,
+    HEALTH: lambda _, __: get("/healthz"),
 }
 # Seconds after which a victim counts as not yet recovered.
-SLOW_SECONDS = {CACHED: 0.25, UNCACHED: 1.0, HEALTH: 0.1}
+SLOW_SECONDS = {CACHED: 0.25, UNCACHED: 1.0, KNOWN: 1.0, SAVE: 1.0, HEALTH: 0.1}
+# Seconds between two requests of a victim, if they are more than those of the others.
+MIN_INTERVALS = {KNOWN: 1.0, SAVE: 1.0}
 
 
 @contextlib.asynccontextmanager
@@ -338,7 +384,7 @@ async def _open_connection(
 
 
 async def _read_response(reader: asyncio.StreamReader) -> str:
-    """Read a whole response, discard its body and return its status."""
+    """Read a whole response, discard its body and return its status, and whether it is outdated."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     lines = {name: value for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])}
     if b"chunked" in lines.get(b"transfer-encoding", b""):
@@ -347,7 +393,7 @@ async def _read_response(reader: asyncio.StreamReader) -> str:
         await reader.readline()
     else:
         await _discard(reader, int(lines.get(b"content-length", b"0")))
-    return head[9:12].decode()
+    return head[9:12].decode() + (OUTDATED if b"age" in lines else "")
 
 
 async def _discard(reader: asyncio.StreamReader, size: int) -> None:

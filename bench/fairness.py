@@ -1,21 +1,24 @@
 """Fairness: the latency of other clients during attacks by one or several clients.
 
 The site has 200,000 events, 60,000 of them upcoming; the server has two processes and default settings. Other clients
-request a cached list, an uncached list and /healthz before, during and after each attack. The exit code is 1 if a
-limit is exceeded. Writes docs/performance/fairness.md.
+request a cached list, an uncached list, lists that saves make outdated, and /healthz before, during and after each
+attack. The exit code is 1 if a limit is exceeded. Writes docs/performance/fairness.md.
 """
 
 import argparse
 import asyncio
 import multiprocessing
 import os
+import re
 import sys
 import time
+from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,9 @@ from bench.attacks import (
     ATTACKS,
     CACHED,
     HEALTH,
+    KNOWN,
     NO_STATUS,
+    OUTDATED,
     UNCACHED,
     VICTIMS,
     Attack,
@@ -35,17 +40,19 @@ from bench.attacks import (
     ClientResult,
     SiteInfo,
     attack,
+    fill_caches,
     run_clients,
 )
 from bench.load import Processes
 from bench.report import describe_commit, render_table
-from bench.seeded_sites import NS, fill_site, find_cluster
+from bench.seeded_sites import NS, SeededSite, fill_site, find_cluster
 from kalends.store.migrations import migrate, newest_revision
 from tests.security.raw_requests import memory_mb, raise_file_limit
-from tests.servers import Server
+from tests.servers import Server, find_free_port
 from tools import postgres
 
 WORKERS = 2
+KNOWN_LISTS = 20
 SETTINGS = {
     **postgres.THROWAWAY,
     "shared_buffers": "512MB",
@@ -71,6 +78,13 @@ class Testbed:
     server: Server
     cluster: postgres.Server
     site: SiteInfo
+    metrics_url: str
+
+    def count_starved(self) -> Counter[str]:
+        """Return the numbers of public reads without a free connection, by outcome for their last known response."""
+        lines = httpx.get(self.metrics_url, timeout=30).text
+        found = re.findall(r'^kalends_starved_reads_total\{outcome="(\w+)"\} (\S+)', lines, re.MULTILINE)
+        return Counter({outcome: round(float(number)) for outcome, number in found})
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,12 @@ class AttackMeasurement:
     database_cpu: float
     memory: tuple[float, float, float]  # before, maximum, after
     recovery_seconds: float  # seconds from the end of the attack to the last bad response
+    starved: Counter[str]  # public reads without a free connection, by outcome
+
+    @property
+    def qualifying(self) -> int:
+        """Return the number of starved reads whose last known response may be used."""
+        return self.starved["answered"] + self.starved["unchecked"]
 
     def list_broken_limits(self) -> list[str]:
         """Describe the limits that are exceeded."""
@@ -100,6 +120,8 @@ class AttackMeasurement:
             ),
             (during[UNCACHED].failures == 0, f"uncached: {during[UNCACHED].failures} failed"),
             (during[UNCACHED].p99 < MAX_UNCACHED_MS, f"uncached p99 {during[UNCACHED].p99:,.0f} ms"),
+            (during[KNOWN].failures == 0, f"known: {during[KNOWN].failures} failed"),
+            (self.starved["unchecked"] == 0, f"known: {self.starved['unchecked']} not answered"),
             (during[HEALTH].failures == 0, f"/healthz: {during[HEALTH].failures} failed"),
             (during[HEALTH].p99 < MAX_HEALTH_MS, f"/healthz p99 {during[HEALTH].p99:,.0f} ms"),
             (self.memory[1] - self.memory[0] < MAX_GROWTH_MB, f"{self.memory[1] - self.memory[0]:,.0f} MB more"),
@@ -147,21 +169,40 @@ def _read_arguments() -> argparse.Namespace:
 
 def _set_up(arguments: argparse.Namespace, stack: ExitStack) -> Testbed:
     cluster = find_cluster(arguments.directory, stack, SETTINGS)
-    url = _find_site(cluster, arguments.size)
+    seeded = _find_site(cluster, arguments.size)
     log = arguments.directory / "server.log"
     log.unlink(missing_ok=True)
-    server = stack.enter_context(Server.start(url, log=log, workers=WORKERS))
-    with psycopg.connect(url) as connection:
+    metrics_port = find_free_port()
+    environment = {"KALENDS_METRICS_PORT": str(metrics_port)}
+    server = stack.enter_context(Server.start(seeded.url, log=log, workers=WORKERS, environment=environment))
+    with psycopg.connect(seeded.url) as connection:
         categories = tuple(row[0] for row in connection.execute("SELECT id FROM categories ORDER BY id").fetchall())
         tags = tuple(row[0] for row in connection.execute("SELECT id FROM tags ORDER BY id").fetchall())
     port = int(server.base_url.rpartition(":")[2])
     for path in (f"{NS}/events", "/events.ics"):
         for _ in range(4 * WORKERS):  # Fill the cache of each process.
             httpx.get(server.base_url + path, timeout=120).raise_for_status()
-    return Testbed(server, cluster, SiteInfo(port, categories, tags))
+    login = b64encode(f"{seeded.login}:{seeded.password}".encode()).decode()
+    lists = _list_known(server, seeded)
+    site = SiteInfo(port, categories, tags, seeded.event_id, lists, f"Basic {login}")
+    return Testbed(server, cluster, site, f"http://127.0.0.1:{metrics_port}/metrics")
 
 
-def _find_site(cluster: postgres.Server, size: Size) -> str:
+def _list_known(server: Server, seeded: SeededSite) -> tuple[str, ...]:
+    """Return addresses of lists that begin with an event at its venue, a second apart."""
+    event = httpx.get(f"{server.base_url}{NS}/events/{seeded.event_id}", timeout=30).json()
+    venue = event["venue"] if isinstance(event["venue"], dict) else event["venue"][0]
+    start = datetime.fromisoformat(event["start_date"])
+    targets = [
+        f"{NS}/events?venue={venue['id']}&start_date={start - timedelta(seconds=number):%Y-%m-%d+%H:%M:%S}"
+        for number in range(1, KNOWN_LISTS + 1)
+    ]
+    if any(f'"id":{seeded.event_id},' not in httpx.get(server.base_url + one, timeout=30).text for one in targets):
+        raise AssertionError("a list without the event")
+    return tuple(targets)
+
+
+def _find_site(cluster: postgres.Server, size: Size) -> SeededSite:
     """Create a site of this size, or reuse that of an earlier run.
 
     The name of the database contains the date and the schema version; a different one replaces it.
@@ -178,7 +219,7 @@ def _find_site(cluster: postgres.Server, size: Size) -> str:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     migrate(url)
     _log(f"site {name}")
-    return fill_site(url, size.events, "--upcoming", str(size.upcoming), "--venues", str(size.venues)).url
+    return fill_site(url, size.events, "--upcoming", str(size.upcoming), "--venues", str(size.venues))
 
 
 # The measurements ------------------------------------------------------------------------------
@@ -190,24 +231,23 @@ def _measure(testbed: Testbed, attack_spec: Attack, arguments: argparse.Namespac
     site, processes = testbed.site, Processes(testbed.cluster.pid, testbed.server.process.pid)
     # Separate processes do not delay each other, and their CPU time is measured separately.
     with _ProcessStarter() as start:
-        quiet, _ = start(run_clients, site.port, arguments.quiet, arguments.every).result()
+        quiet, _ = start(run_clients, site, arguments.quiet, arguments.every).result()
+        start(fill_caches, site, 4 * WORKERS).result()
     _log(f"  quiet   {_format_results(quiet)}")
-    before, cpu_before = memory_mb(testbed.server), processes.seconds()
+    before, cpu_before, starved = memory_mb(testbed.server), processes.seconds(), testbed.count_starved()
     with _ProcessStarter() as start:
         attackers = start(attack, attack_spec, site, arguments.seconds, arguments.pause)
         time.sleep(1)
-        victims = start(run_clients, site.port, arguments.seconds - 1, arguments.every)
+        victims = start(run_clients, site, arguments.seconds - 1, arguments.every)
         peak = max(_measure_peak_memory(testbed.server, attackers), before)
         attack_result = attackers.result()
         ended_at, cpu_after = time.time(), processes.seconds()
         during, victims_cpu = victims.result()
-        after, _ = start(run_clients, site.port, SECONDS_AFTER, arguments.every).result()
+        starved = testbed.count_starved() - starved
+        after, _ = start(run_clients, site, SECONDS_AFTER, arguments.every).result()
         recovery_seconds = max(
             0.0,
-            *[
-                _last_bad(seen) - ended_at
-                for seen in (during, after, *_wait_for_recovery(start, site.port, arguments))
-            ],
+            *[_last_bad(seen) - ended_at for seen in (during, after, *_wait_for_recovery(start, site, arguments))],
         )
     _log(f"  during  {_format_results(during)}")
     _log(f"  after   {_format_results(after)}; recovered after {recovery_seconds:.1f} s")
@@ -223,6 +263,7 @@ def _measure(testbed: Testbed, attack_spec: Attack, arguments: argparse.Namespac
         (cpu_after[1] - cpu_before[1]) / arguments.seconds,
         (before, peak, memory_mb(testbed.server)),
         recovery_seconds,
+        starved,
     )
 
 
@@ -231,11 +272,11 @@ def _last_bad(results: dict[str, ClientResult]) -> float:
 
 
 def _wait_for_recovery(
-    start: Callable[..., "Future[Any]"], port: int, arguments: argparse.Namespace
+    start: Callable[..., "Future[Any]"], site: SiteInfo, arguments: argparse.Namespace
 ) -> Iterator[dict[str, ClientResult]]:
     """Wait until a second passes without a bad response, so that an attack does not affect the next measurement."""
     for _ in range(MAX_RECOVERY_SECONDS):
-        results, _ = start(run_clients, port, 1.0, arguments.every).result()
+        results, _ = start(run_clients, site, 1.0, arguments.every).result()
         yield results
         if not _last_bad(results):
             return
@@ -309,6 +350,7 @@ def _attack_rows(measurements: list[AttackMeasurement]) -> Iterator[list[str]]:
             f"{one.attack_result.cpu:.2f} + {one.victims_cpu:.2f}",
             f"{before:,.0f} → {peak:,.0f} → {after:,.0f}",
             f"{one.recovery_seconds:.1f}",
+            f"{one.starved['answered']:,} of {one.qualifying:,}" if one.qualifying else "",
             "; ".join(one.list_broken_limits()) or "met",
         ]
 
@@ -316,7 +358,7 @@ def _attack_rows(measurements: list[AttackMeasurement]) -> Iterator[list[str]]:
 VICTIM_COLUMNS = ("attack", "other client", "quiet p50 / p99", "during p50 / p99", "statuses during", "after")
 ATTACK_COLUMNS = (
     "attack", "responses/s", "statuses", "CPU: server + database", "CPU: attackers + others", "memory MB",
-    "recovered after s", "limits",
+    "recovered after s", "last known responses", "limits",
 )  # fmt: skip
 
 
@@ -336,21 +378,26 @@ the end was {os.getloadavg()[0]:.1f}.
 The site has {size.events:,} events, {size.upcoming:,} of them upcoming, and {size.venues:,} venues. The server is
 `kalends serve --workers {WORKERS}` with default settings and no proxy. Attackers and other clients have different
 IP addresses. Every {1000 * arguments.every:.0f} ms, three other clients open a new connection and request a list
-that is in the response cache, a list that is not (with a new start date each time), and `/healthz`. An attack lasts
-{arguments.seconds:.0f} s. An attacker sends the next request as soon as it gets a response, or
-{1000 * arguments.pause:.0f} ms after an error (429, 503), and reopens connections that the server closes.
+that is in the response cache, a list that is not (with a new start date each time), and `/healthz`. Every second, an
+editor saves an event, and {KNOWN_LISTS} further clients from as many IP addresses request the known lists, one each:
+they contain the event, so each save makes their responses outdated, and all processes have rendered them before the
+attack. An attack lasts {arguments.seconds:.0f} s. An attacker sends the next request as soon as it gets a response,
+or {1000 * arguments.pause:.0f} ms after an error (429, 503), and reopens connections that the server closes.
 
 {descriptions}
 
-Times are in milliseconds; `{NO_STATUS}` means that there was no response within 10 s. CPU is in cores.
+Times are in milliseconds; `{NO_STATUS}` means that there was no response within 10 s, and `200{OUTDATED}` is the last
+known response in place of 503 ([decision 0034](../decisions/0034-outdated-responses.md)). CPU is in cores.
 
 {render_table(VICTIM_COLUMNS, list(_client_rows(measurements)))}
 
 ## Limits
 
 During an attack, the p99 of the cached list must be below {MAX_CACHED_RATIO:.0f} × its quiet p99, the uncached list
-must have no 5xx and a p99 below {MAX_UNCACHED_MS:,.0f} ms, the p99 of `/healthz` must be below
-{MAX_HEALTH_MS:.0f} ms, and the memory of the server must grow by less than {MAX_GROWTH_MB:.0f} MB.
+must have no 5xx and a p99 below {MAX_UNCACHED_MS:,.0f} ms, the known lists must have no 5xx, the p99 of `/healthz`
+must be below {MAX_HEALTH_MS:.0f} ms, and the memory of the server must grow by less than {MAX_GROWTH_MB:.0f} MB.
+Of the reads without a free connection, the table counts those whose last known response may be used, and how many of
+them it has answered.
 **All limits are met in {len(measurements) - broken_count} of {len(measurements)} attacks.**
 
 {render_table(ATTACK_COLUMNS, list(_attack_rows(measurements)))}
