@@ -1,4 +1,4 @@
-"""Venues and organizers of iCalendar events: records of their own, which events link to."""
+"""Venues and organizers of iCalendar events: separate records that events link to."""
 
 import re
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The venues and organizers that the rows of a table name: records of their own, which events link to."""
+"""Venues and organizers named in the rows of a table: separate records that events link to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -102,7 +102,7 @@ def _find_source(attributes: Mapping[str, str]) -> str:
 
 
 def make_link(address: str, text: str = "") -> str:
-    """Return a link; without a text, that of a file is its name and that of a page its address."""
+    """Return a link. Without a text, it shows the name of a file or the address of a page."""
     name = unquote(last_segment(address)) if "/wp-content/" in address else address
     return f'<a href="{html.escape(address)}">{html.escape(text or name)}</a>'
 

@@ -65,7 +65,7 @@ WP_COLLECTIONS: Final = {
     "organizers": "wp/v2/tribe_organizer",
     "events": "wp/v2/tribe_events",
 }
-# The types of the fields that are used without a check of their own; null is always possible.
+# Types of fields that no other code checks; all of them may be null.
 FIELD_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(
         (

@@ -21,7 +21,7 @@ _ID_CLASS = re.compile(r"(?:^|\s)wp-image-(\d+)(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class ImageText:
-    """What a gallery shows of an image besides the picture."""
+    """The texts that a gallery shows with an image."""
 
     alt: str = ""
     caption: str = ""

@@ -11,7 +11,7 @@ DIFFERENCES = "## Differences"
 
 
 def write_report(result: Verification, move_in: MoveIn, run_id: int, accepted: Sequence[Difference] = ()) -> str:
-    """Return the result as Markdown. Accepted differences have a table of their own."""
+    """Return the result as Markdown. Accepted differences have a separate table."""
     remaining = [entry for entry in result.unexplained if entry not in accepted]
     lines = [
         f"# Comparison of run {run_id} with {move_in.site.url}",
