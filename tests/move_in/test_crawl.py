@@ -203,13 +203,14 @@ async def test_lists_of_absurd_lengths_end_in_a_sentence(start_site: StartSite, 
     assert "records; at most 1000000 can be read." in await expect_problem(site, path)
 
 
-SHAPES = ("null", "true", "7", '"text"', "[]", "{}", "[1]", '[{"id": true}]', '{"events": 5}', '{"events": {}}')
+VALID_SHAPES = {"wp/v2/settings": '{"events": 5}', "wp/v2/tags": '[{"id": true}]'}
 
 
-@pytest.mark.parametrize("route", ["", "wp/v2/users/me", "wp/v2/settings", "wp/v2/users", "wp/v2/tags"])
+@pytest.mark.parametrize("route", ["", "wp/v2/users/me", *VALID_SHAPES])
 async def test_other_json_ends_in_a_sentence(start_site: StartSite, path: Path, route: str) -> None:
-    for number, body in enumerate(SHAPES):
-        with contextlib.suppress(InvalidValue):
+    for number, body in enumerate(("null", "7", *VALID_SHAPES.values())):
+        is_valid = body == VALID_SHAPES.get(route)
+        with contextlib.nullcontext() if is_valid else pytest.raises(InvalidValue, match=r"\."):
             await start_site("--body-of", route, body).crawl(path.with_name(str(number)))
 
 
