@@ -74,6 +74,7 @@ RUNS: Final = (
     CommandRun("import run", f"{FILES}/table.csv --owner carol", output="Apply this plan"),
     CommandRun("import list", output="table.csv"),
     CommandRun("import show", "1", output="Reading"),
+    CommandRun("import decide", "1 99 --same", status=1),
     CommandRun("import apply", "1", output="1 rows applied"),
     CommandRun("import undo", "1 --yes", output="1 rows applied"),
     CommandRun(
