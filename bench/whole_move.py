@@ -236,7 +236,7 @@ def report(result: Move) -> int:
     console.print(f"{result.events:,} events, {result.images:,} images with their sizes")
     for step, seconds in result.seconds.items():
         console.print(f"{step}: {seconds / 60:.1f} minutes ({seconds:.0f} s)")
-    console.print(result.outputs["switch"])
+    console.out(result.outputs["switch"])
     problems = list(result.problems)
     if result.events <= 1000 and result.seconds["switch"] > MAX_SWITCH_SECONDS:
         problems.append(f"editing stops for {result.seconds['switch']:.0f} s")
