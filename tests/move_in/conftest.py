@@ -102,9 +102,10 @@ def start_recording() -> Iterator[StartSite]:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
+        command = [sys.executable, "-m", "tests.move_in.replay_server", str(RECORDING / "replay.py")]
         process = subprocess.Popen(
-            [sys.executable, str(RECORDING / "replay.py"), "--port", str(port), *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [*command, "--port", str(port), *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
         )  # fmt: skip
         processes.append(process)
         assert process.stdout is not None

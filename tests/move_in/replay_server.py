@@ -1,7 +1,7 @@
 """The recorded site as a server of its own: `python -m tests.move_in.replay_server SCRIPT --port 9000 …`.
 
-The script and its options are those of the recording. `--samples` as the last option adds the samples of `samples.py`
-to its events, and comments.
+The script and its options are those of the recording, which has no comments. `--samples` as the last option adds
+comments, and the samples of `samples.py` to its events.
 """
 
 import importlib.util
@@ -59,10 +59,13 @@ def add_samples(module: Any, table: Table) -> Table:
     for exchange in table.values():
         if exchange["as_role"] == ADMINISTRATOR and "/wp-json/" in exchange["path"] and "events" in exchange["path"]:
             exchange["body"] = json.dumps(_edit(json.loads(exchange["body"]), samples, images))
-    comments = json.dumps(make_comments(list(samples)[:3]))
-    table[*module.address(f"/wp-json/{COMMENTS}"), ADMINISTRATOR] = {
-        "path": f"/wp-json/{COMMENTS}", "as_role": ADMINISTRATOR, "status": 200, "headers": {}, "body": comments,
-    }  # fmt: skip
+    return add_comments(module, table, make_comments(list(samples)[:3]))
+
+
+def add_comments(module: Any, table: Table, comments: Sequence[Mapping[str, Any]] = ()) -> Table:
+    path, body = f"/wp-json/{COMMENTS}", json.dumps(list(comments))
+    exchange = {"path": path, "as_role": ADMINISTRATOR, "status": 200, "headers": {}, "body": body}
+    table[*module.address(path), ADMINISTRATOR] = exchange
     return table
 
 
@@ -83,8 +86,9 @@ def _edit(value: Any, samples: Mapping[int, Sample], images: Sequence[Image]) ->
 
 if __name__ == "__main__":
     module = load(sys.argv.pop(1))
-    if sys.argv[-1] == "--samples":
+    add = add_samples if sys.argv[-1] == "--samples" else add_comments
+    if add is add_samples:
         sys.argv.pop()
-        read = module.load
-        module.load = lambda: add_samples(module, read())
+    read = module.load
+    module.load = lambda: add(module, read())
     module.main()
