@@ -183,6 +183,12 @@ def explain(error: BaseException, url: str) -> Problem | None:
                 f"PostgreSQL rejected the user {target.user}. Check `KALENDS_DATABASE_URL`.",
                 Message("The database rejects the login of this server."),
             )
+        if isinstance(cause, PermissionError) and cause.filename:
+            # The driver looks for certificates in HOME, which may belong to another user.
+            return Problem(
+                f"This user may not read {cause.filename}. Set `HOME` to its own home directory.",
+                Message("The database is unreachable."),
+            )
         if state is None and isinstance(cause, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError):
             return Problem(
                 f"Cannot reach PostgreSQL at {target.address}. Is it running? Check `KALENDS_DATABASE_URL`.",

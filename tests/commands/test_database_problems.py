@@ -1,6 +1,7 @@
 """A database that cannot be used is explained: by commands, in the log, by /readyz, and on a page for browsers."""
 
 import asyncio
+import errno
 import os
 import pty
 import re
@@ -78,6 +79,16 @@ def test_commands_explain_a_missing_database_and_a_rejected_login(postgres_url: 
         message = "The database kalends_missing does not exist. Create it with `createdb kalends_missing`."
         assert failure(missing, *command) == message
         assert failure(unknown, *command) == "PostgreSQL rejected the user nobody_here. Check `KALENDS_DATABASE_URL`."
+
+
+def test_home_directory_of_another_user_is_explained() -> None:
+    """`setpriv` changes the user but not HOME, where the driver looks for certificates."""
+    error = PermissionError(errno.EACCES, "Permission denied", "/root/.postgresql/root.crt")
+    problem = problems.explain(error, "postgresql://127.0.0.1/kalends")
+    assert problem is not None
+    assert (
+        problem.detail == "This user may not read /root/.postgresql/root.crt. Set `HOME` to its own home directory."
+    )
 
 
 def test_commands_explain_a_missing_schema(empty_database_url: str) -> None:
