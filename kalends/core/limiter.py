@@ -147,7 +147,9 @@ class WriteTurns:
         self._discard_idle(site_id)
 
     def _discard_idle(self, site_id: int) -> None:
-        if self._by_site[site_id].is_idle:
+        # A cancelled write may notice its end after the limiter has been discarded.
+        limiter = self._by_site.get(site_id)
+        if limiter is not None and limiter.is_idle:
             del self._by_site[site_id]
 
     @contextmanager

@@ -288,7 +288,8 @@ async def test_no_request_is_answered_from_the_wrong_cell_while_sites_move(
             if response.status_code == 200:
                 names = set(re.findall(r"Calendar of \w+\.example", response.text))
                 assert names == {site.name} if is_page else names <= {site.name}, response.text
-        assert response.status_code in (200, 201, 503), response.text
+        # The user of a site writes over several connections, so some writes have to wait.
+        assert response.status_code in (200, 201, 429, 503), response.text
         statuses[response.status_code] += 1
 
     async def request_all(client: httpx.AsyncClient, offset: int) -> None:

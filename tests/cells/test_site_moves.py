@@ -144,6 +144,8 @@ class Router:
         while True:
             for client in list(self._clients):
                 reply = await client.request(method, API_PATH + path, **options)
+                if reply.status_code == 429:
+                    break  # Earlier writes of the user wait for the lock of the site.
                 if reply.status_code != 404 or reply.json()["code"] != "rest_unknown_site":
                     if method != "GET":
                         self.longest = max(self.longest, time.monotonic() - started)

@@ -9,6 +9,7 @@ import httpx
 import psycopg
 import pytest
 
+from kalends.core.limiter import WriteTurns
 from tests.api.running_app import Caller, RunningApp, assert_error
 from tests.api.sample_records import DATES, unique
 from tests.console.console_client import ConsoleClient, Page
@@ -101,6 +102,17 @@ def test_writes_that_end_early_no_longer_count(app: RunningApp) -> None:
             return await last
 
     assert app.run(run()).status_code == 201
+
+
+async def test_cancelled_write_may_end_after_the_last_one() -> None:
+    turns = WriteTurns()
+    await turns.take(1, 1)
+    cancelled = asyncio.create_task(turns.take(1, 2))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    turns.end(1, 1)
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
 
 
 def test_console_explains_the_refusal(app: RunningApp) -> None:

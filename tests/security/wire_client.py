@@ -98,13 +98,22 @@ async def _send_all(address: str, requests: Sequence[WireRequest], connections: 
     async def run() -> None:
         connection = Connection(address)
         for number in numbers:
-            responses[number] = await asyncio.wait_for(connection.send(requests[number]), RESPONSE_TIMEOUT)
+            responses[number] = await _send_patiently(connection, requests[number])
         connection.close()
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(connections, len(requests))):
             group.create_task(run())
     return [response for response in responses if response is not None]
+
+
+async def _send_patiently(connection: "Connection", request: WireRequest) -> WireResponse:
+    """Send a request again while earlier writes of its user wait for the lock of the site, as clients should."""
+    while True:
+        response = await asyncio.wait_for(connection.send(request), RESPONSE_TIMEOUT)
+        if response.status != 429 or "rest_too_many_writes" not in response.text:
+            return response
+        await asyncio.sleep(0.05)
 
 
 class Connection:
