@@ -280,6 +280,11 @@ async def test_no_request_is_answered_from_the_wrong_cell_while_sites_move(
         site = sites[number % len(sites)]
         if number % 7 == 0:
             response = await create_event(client, site, f"Event of {site.name}")
+            if response.status_code == 429:
+                # The user of a site writes over several connections, so some writes have to be repeated.
+                await asyncio.sleep(0.05)
+                await request(client, number)
+                return
             writes[site.id] += response.status_code == 201
         else:
             is_page = bool(number % 2)
@@ -288,8 +293,7 @@ async def test_no_request_is_answered_from_the_wrong_cell_while_sites_move(
             if response.status_code == 200:
                 names = set(re.findall(r"Calendar of \w+\.example", response.text))
                 assert names == {site.name} if is_page else names <= {site.name}, response.text
-        # The user of a site writes over several connections, so some writes have to wait.
-        assert response.status_code in (200, 201, 429, 503), response.text
+        assert response.status_code in (200, 201, 503), response.text
         statuses[response.status_code] += 1
 
     async def request_all(client: httpx.AsyncClient, offset: int) -> None:
