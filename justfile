@@ -10,6 +10,8 @@ host := "127.0.0.1"
 port := "8000"
 # uv tells its own path to the programs that it runs, so that it need not be on the PATH.
 uv := env("UV", "uv")
+# Markers of tests that are too slow for `just test-quick`, or need more than PostgreSQL.
+quick := "not (process or browser or varnish or npm or docs or exhaustive or large)"
 
 _list:
     @just --list --unsorted
@@ -44,12 +46,37 @@ setup-node:
     cd tests/node && npm ci --ignore-scripts --no-audit --no-fund
     cd tools/editor && npm ci --ignore-scripts --no-audit --no-fund
 
-# Run the quick tests, or all tests of the named paths; arguments go to pytest
+# Run the tests that need no database, of all areas or of some: just test core feeds; arguments go to pytest
 test *arguments:
+    @{{ just_executable() }} _test-areas tests/unit "$@"
+
+# Run the quick tests with and without a database, of all areas or of some: just test-quick series -k undo
+test-quick *arguments:
+    @{{ just_executable() }} _test-areas tests "$@"
+
+# Leading names are areas: folders of tests/unit and, if `root` is tests, of tests.
+_test-areas root *arguments:
     #!/usr/bin/env bash
-    quick="not (process or browser or varnish or npm or docs or exhaustive or large)"
-    [[ " $*" == *" tests/"* ]] || set -- -n 2 -m "$quick" "$@"
-    exec uv run pytest "$@"
+    set -euo pipefail
+    root="$1" paths=()
+    shift
+    while [[ "${1:-}" =~ ^[a-z_]+$ ]]; do
+        folders=()
+        for folder in "tests/unit/$1" "$root/$1"; do
+            [[ ! -d "$folder" || " ${folders[*]} " == *" $folder "* ]] || folders+=("$folder")
+        done
+        ((${#folders[@]})) || { echo "There is no folder $1 in $root." >&2; exit 2; }
+        paths+=("${folders[@]}")
+        shift
+    done
+    if ((${#paths[@]} == 0)) && [[ " $*" != *" tests/"* ]]; then
+        paths=(-n 2 "$root")
+    fi
+    exec uv run pytest -m "{{ quick }}" "${paths[@]}" "$@"
+
+# Break one rule at a time (tests/mutants) and see the quick tests of its area fail: just mutants [AREA|NAME...]
+mutants *names:
+    {{ uv }} run python -m tools.mutants "{{ quick }}" "$@"
 
 # Run all tests except `-m large`; arguments go to pytest
 test-all *arguments:
@@ -69,7 +96,7 @@ setup-s3:
 # Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/api/test_hostile_fields.py tests/backup tests/caching tests/cells tests/console tests/core tests/failover tests/feeds tests/imports tests/lifecycle tests/lists tests/media tests/move_in tests/pages tests/replicas tests/robustness tests/security tests/series tests/speed tests/varnish
+    [ $# -gt 0 ] || set -- tests/api/test_hostile_fields.py tests/backup tests/caching tests/cells tests/console tests/failover tests/feeds tests/imports tests/lifecycle tests/lists tests/media tests/move_in tests/pages tests/replicas tests/robustness tests/security tests/series tests/speed tests/unit tests/varnish
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Replace servers and workers of three versions one by one, under 200 requests and 10 writes per second
@@ -176,6 +203,14 @@ translations *arguments:
 # Record the examples of /doc from a server with a fixed clock
 examples:
     uv run python -m tools.examples
+
+# Record responses and SQL of many requests, or compare two recordings: record DIR, compare DIR DIR --skip PATTERN
+wire *arguments:
+    uv run python -m tools.wire "$@"
+
+# Count the files, functions and calls of kalends in one request
+walk:
+    uv run python -m tools.walk
 
 # Take the pictures in docs/images from the made-up town, in Chromium; arguments name some of them
 screenshots *arguments:

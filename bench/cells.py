@@ -40,9 +40,9 @@ from bench.periodic_jobs import JobWork, measure_periodic_jobs
 from bench.seeded_sites import NS, SETTINGS, find_cluster, make_database, run_command
 from bench.site_copies import SiteCopies, make_copies
 from kalends.bootstrap import open_database
+from kalends.fleet.storage import directory as directory_changes
+from kalends.fleet.storage.cells import Cells
 from kalends.settings import Settings
-from kalends.store import directory_changes
-from kalends.store.cells import Cells
 from tests.lifecycle.processes import kill_postgres, suspend_postgres
 from tests.security.raw_requests import memory_mb
 from tests.servers import Server

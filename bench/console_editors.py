@@ -27,8 +27,8 @@ from rich.progress import track
 
 from bench.load import Processes, Sample, run_wrk
 from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_server
-from kalends.http.sessions import COOKIE
-from kalends.operations import sessions
+from kalends.accounts.operations import sign_in_methods
+from kalends.http.auth import COOKIE
 from tests.security.wire_client import Connection, json_request
 from tests.servers import Server
 
@@ -130,7 +130,7 @@ def add_sessions(site_url: str, count: int, role: str = "editor") -> list[Editor
                 """INSERT INTO sessions (site_id, token_hash, user_id, created_at, seen_at, reauthenticated_at,
                         client_ip, user_agent)
                     SELECT min(id), %s, %s, now(), now(), now(), '127.0.0.1', 'bench' FROM sites""",
-                [sessions.hash_token(editor.token), FIRST_USER_ID + number],
+                [sign_in_methods.hash_token(editor.token), FIRST_USER_ID + number],
             )
     return editors
 

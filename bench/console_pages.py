@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.console_editors import add_sessions, start_console
-from kalends.http.sessions import COOKIE
+from kalends.http.auth import COOKIE
 from tests.console.console_client import Page
 
 MAX_MS = 100.0

@@ -36,6 +36,7 @@ COLUMNS = (
 @dataclass(frozen=True)
 class Report:
     created_at: datetime
+    python: str
     events: int
     cases: list[str]
     figures: dict[str, dict[str, Samples]]
@@ -179,14 +180,16 @@ def _render_page(report: Report) -> str:
     return f"""# Performance
 
 Measured by `just bench` on {report.created_at:%Y-%m-%d %H:%M} UTC at commit {describe_commit()},
-on {os.cpu_count()} cores that PostgreSQL, the server and the load generator share. The load
-average at the end was {os.getloadavg()[0]:.1f}.
+on {os.cpu_count()} cores that PostgreSQL, the server and the load generator share. The servers ran on
+{report.python}. The load average at the end was {os.getloadavg()[0]:.1f}.
 
-Each request is measured in four ways, on a site with {report.events:,} events:
+Each request is measured in five ways, on a site with {report.events:,} events:
 
 - **bare**: pgbench runs the SQL of the request with prepared statements, in one transaction that enters the site.
   This is the CPU time of PostgreSQL alone. A write is rolled back each time.
 - **cold**: the request is sent over HTTP to a server without a cache (`KALENDS_CACHE_MB=0`).
+- **minimal**: a server of 80 lines on Granian and asyncpg runs the same statements in the same transaction and sends
+  the recorded bytes. What a request costs more than that is the work of Kalends.
 - **miss**: the same with the default cache, which has the records of the response but not the response: the Host
   header of each request has another port, which is part of the cache key.
 - **warm**: the request is sent over HTTP to a server with the response cache (the default).

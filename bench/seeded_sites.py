@@ -1,19 +1,23 @@
 """A PostgreSQL with seeded sites, reused by further runs of the same day, and servers for them."""
 
+import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+import httpx
 import psycopg
 from psycopg import sql
 
+from bench.minimal_server import BARE, DATABASE, RECORDING, Exchange, write_recording
 from kalends.store.migrations import migrate
-from tests.servers import Server, make_environment
+from tests.servers import Server, find_free_port, make_environment
 from tools import postgres
 
 NS = "/api/calendar/events/v1"
@@ -139,6 +143,7 @@ def start_server(
     port: int | None = None,
     base_url: str = "",
     purge_url: str = "",
+    python: Sequence[str] = (sys.executable,),
 ) -> Server:
     """Start a server with one process; 0 megabytes disable its cache. Without a base URL, links follow the host.
 
@@ -151,7 +156,37 @@ def start_server(
         "KALENDS_SHARED_CACHE_SECONDS": "3600",
         "KALENDS_POOL_TIMEOUT": "30",  # Slow responses must be measured instead of being replaced by 503.
     }
-    return stack.enter_context(Server.start(site.url, log=log, port=port, environment=settings))
+    kalends = (*python, "-m", "kalends")
+    return stack.enter_context(Server.start(site.url, log=log, port=port, environment=settings, kalends=kalends))
+
+
+def start_minimal_server(
+    site: SeededSite, exchanges: Mapping[str, Exchange], directory: Path, stack: ExitStack, python: Sequence[str]
+) -> Server:
+    """Start a server that only repeats recorded exchanges (`bench/minimal_server.py`)."""
+    recording, log, port = directory.absolute() / "exchanges", directory / "minimal.log", find_free_port()
+    write_recording(recording, exchanges)
+    command = (*python, "-m", "granian", "--interface", "asgi", "--http", "1", "--no-ws", "--factory")
+    command += ("--host", "127.0.0.1", "--port", str(port), "bench.minimal_server:create_application")
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603  Our own command.
+            command,
+            env={**os.environ, RECORDING: str(recording), DATABASE: site.url},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = stack.enter_context(Server(process, f"http://127.0.0.1:{port}", log))
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            httpx.get(f"{server.base_url}{BARE}{next(iter(exchanges))}").raise_for_status()
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise AssertionError(server.read_log()) from None
+            time.sleep(0.1)
+        else:
+            return server
 
 
 def run_command(url: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:

@@ -25,8 +25,8 @@ from rich.table import Table
 from bench.cpu_time import APPLICATION_NAME, cpu_seconds, list_process_tree, list_session_pids
 from bench.scaling import SETTINGS
 from bench.sized_sites import make_site
-from kalends.operations.series.horizon import SERIES_PER_BATCH, extend_batch
-from kalends.operations.series.matching import compute_horizon
+from kalends.series.jobs import SERIES_PER_BATCH, extend_batch
+from kalends.series.operations.series_matching import compute_horizon
 from kalends.store.database import Database, Options
 from tests.robustness.site_fixtures import add_users
 from tests.servers import Server

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from bench.cpu_time import APPLICATION_NAME
-from kalends.demo.series import AVERAGE_DATES
+from kalends.demo.demo_records import AVERAGE_DATES
 from kalends.store.migrations import migrate
 
 MARKED_EVENTS = 200

@@ -1,7 +1,8 @@
-"""The cost of requests (wrk) compared with that of the same SQL in plain PostgreSQL (pgbench).
+"""The cost of requests (wrk) compared with a minimal server that runs the same SQL, and with the SQL alone (pgbench).
 
 `just bench` uses 200,000 events; `--quick` runs a small sample. All measurements alternate in one run, so that other
-load on the machine affects all of them. The exit code is 1 if a limit is exceeded.
+load on the machine affects all of them. The servers run on the optimized Python of Debian 13 if it can be installed.
+The exit code is 1 if a limit is exceeded.
 """
 
 import argparse
@@ -9,6 +10,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -17,11 +19,35 @@ from rich.progress import track
 
 from bench.calendar_pages import add_events
 from bench.load import MISS_SCRIPT, PATCH_SCRIPT, Processes, Sample, Samples, run_pgbench, run_requests, run_wrk
+from bench.minimal_server import BARE, Exchange
+from bench.optimized_python import NoOptimizedPython, describe_python, find_optimized_python
 from bench.reference_comparison import Comparison, compare
 from bench.report import Report, print_report, write_report
-from bench.seeded_sites import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
-from bench.speed_cases import CASES, LIST, MAX_RATIOS, NOT_MODIFIED, PAGES, WRITE, Case, Limit
+from bench.seeded_sites import (
+    LOGIN,
+    NS,
+    SeededSite,
+    delete_last_change,
+    find_cluster,
+    make_site,
+    start_minimal_server,
+    start_server,
+)
+from bench.speed_cases import (
+    CASES,
+    LIST,
+    MAX_ASGI_RATIO,
+    MAX_MINIMAL_RATIOS,
+    MAX_MISS_RATIO,
+    MAX_RATIOS,
+    NOT_MODIFIED,
+    PAGES,
+    WRITE,
+    Case,
+    Limit,
+)
 from bench.statements import StatementRecorder, make_script
+from tests.api.running_app import HOST
 from tests.servers import Server, find_free_port
 from tools.varnish import Varnish
 
@@ -37,6 +63,7 @@ class Testbed:
     postmaster: int
     cold: Server
     warm: Server
+    minimal: Server
     varnish: Varnish
     scripts: dict[str, tuple[str, dict[str, str]]]
     seconds: float
@@ -58,7 +85,8 @@ def main() -> int:
     limits = [*_make_limits(figures), *_limit_pages(pages)]
     limits = [limit.relaxed(QUICK_FACTOR) if arguments.quick else limit for limit in limits]
     names = [case.name for case in cases]
-    report = Report(datetime.now(UTC), site.events, names, figures, pages, limits, comparisons)
+    python = describe_python(arguments.python)
+    report = Report(datetime.now(UTC), python, site.events, names, figures, pages, limits, comparisons)
     print_report(console, report)
     if arguments.write:
         write_report(report, Path("docs/performance"))
@@ -87,30 +115,45 @@ def _read_arguments() -> argparse.Namespace:
             False,
         )
     arguments.directory.mkdir(parents=True, exist_ok=True)
+    arguments.python = _choose_python(is_quick=arguments.quick)
     return arguments
+
+
+def _choose_python(*, is_quick: bool) -> tuple[str, ...]:
+    """Return the command of the optimized Python, or this interpreter for a quick run or without the other."""
+    if is_quick:
+        return (sys.executable,)
+    try:
+        return find_optimized_python()
+    except NoOptimizedPython as reason:
+        Console(stderr=True).print(f"All figures are too high: {reason}")
+        return (sys.executable,)
 
 
 def _set_up(
     site: SeededSite, postmaster: int, cases: list[Case], arguments: argparse.Namespace, stack: ExitStack
 ) -> Testbed:
     scripts: dict[str, tuple[str, dict[str, str]]] = {}
+    exchanges: dict[str, Exchange] = {}
     with StatementRecorder(site) as recorder:
         for case in cases:
             is_write = case.name == WRITE
             options = {"json": {"cost": f"{datetime.now(UTC).timestamp():.0f}"}} if is_write else {}
-            statements, _ = recorder.record("PATCH" if is_write else "GET", case.path(site), **options)
+            statements, response = recorder.record("PATCH" if is_write else "GET", case.path(site), **options)
             scripts[case.name] = make_script(statements, writing=is_write)
+            if not is_write:  # A write has the path of a read.
+                exchanges[case.path(site)] = Exchange(HOST, statements, response.content)
             if is_write:
                 delete_last_change(site)
     directory: Path = arguments.directory
-    cold = start_server(site, directory / "cold.log", stack, megabytes=0, base_url=BASE_URL)
-    warm = start_server(site, directory / "warm.log", stack, megabytes=MEGABYTES, base_url=BASE_URL)
+    start = partial(start_server, site, stack=stack, base_url=BASE_URL, python=arguments.python)
+    cold = start(directory / "cold.log", megabytes=0)
+    warm = start(directory / "warm.log", megabytes=MEGABYTES)
+    minimal = start_minimal_server(site, exchanges, directory, stack, arguments.python)
     port = find_free_port()
-    tagged = start_server(
-        site, directory / "tagged.log", stack, megabytes=0, base_url=BASE_URL, purge_url=f"http://127.0.0.1:{port}/"
-    )
+    tagged = start(directory / "tagged.log", megabytes=0, purge_url=f"http://127.0.0.1:{port}/")
     varnish = stack.enter_context(Varnish.start(directory / "varnish", tagged.base_url, port=port))
-    return Testbed(site, postmaster, cold, warm, varnish, scripts, arguments.seconds)
+    return Testbed(site, postmaster, cold, warm, minimal, varnish, scripts, arguments.seconds)
 
 
 def _measure(testbed: Testbed, cases: list[Case], arguments: argparse.Namespace) -> dict[str, dict[str, Samples]]:
@@ -160,11 +203,19 @@ def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
         url = f"{server.base_url}{NS}{case.path(testbed.site)}"
         for connections in numbers:
             samples[f"{mode} {connections}"] = _run_case(case, url, connections, testbed, processes)
+    if case.name in MAX_MINIMAL_RATIOS:
+        url = f"{testbed.minimal.base_url}{case.path(testbed.site)}"
+        processes = Processes(testbed.postmaster, testbed.minimal.process.pid)
+        samples["minimal 1"] = run_wrk(url, 1, testbed.seconds, processes)
     if case.name not in (WRITE, NOT_MODIFIED):
         url = f"{testbed.warm.base_url}{NS}{case.path(testbed.site)}"
         processes = Processes(testbed.postmaster, testbed.warm.process.pid)
         samples["miss 1"] = run_wrk(url, 1, testbed.seconds, processes, script=MISS_SCRIPT)
     if case.name == LIST:
+        url = f"{testbed.minimal.base_url}{BARE}{case.path(testbed.site)}"
+        samples["asgi 64"] = run_wrk(
+            url, 64, testbed.seconds, Processes(testbed.postmaster, testbed.minimal.process.pid)
+        )
         url = f"{testbed.varnish.address}{NS}{case.path(testbed.site)}"
         processes = Processes(testbed.postmaster, testbed.varnish.process.pid)
         samples["varnish 64"] = _run_case(case, url, 64, testbed, processes)
@@ -195,7 +246,15 @@ def _make_limits(figures: dict[str, dict[str, Samples]]) -> list[Limit]:
             mode = "warm" if name == WRITE else "cold"
             ratio = samples[f"{mode} 1"].cpu / samples["bare"].cpu
             limits.append(Limit(f"{name}, {mode}: CPU relative to bare", ratio, maximum=maximum))
+    for name, maximum in MAX_MINIMAL_RATIOS.items():
+        if samples := figures.get(name):
+            ratio = samples["cold 1"].cpu / samples["minimal 1"].cpu
+            limits.append(Limit(f"{name}, cold: CPU relative to a minimal server", ratio, maximum=maximum))
     if samples := figures.get(LIST):
+        ratio = samples["miss 1"].cpu / samples["cold 1"].cpu
+        limits.append(Limit(f"{LIST}, miss: CPU relative to cold", ratio, maximum=MAX_MISS_RATIO))
+        ratio = samples["warm 64"].cpu / samples["asgi 64"].cpu
+        limits.append(Limit(f"{LIST}, warm, 64 connections: CPU relative to ASGI", ratio, maximum=MAX_ASGI_RATIO))
         limits.append(
             Limit(f"{LIST}, warm: CPU relative to bare", samples["warm 1"].cpu / samples["bare"].cpu, maximum=1.0)
         )

@@ -23,7 +23,7 @@ from rich.console import Console
 from bench.interference import report_problems
 from bench.old_site import OldSite, write_site
 from bench.seeded_sites import FILLING_SETTINGS, find_cluster, make_database, run_command
-from kalends.store.imports import decode_message
+from kalends.imports.storage.import_tables import decode_message
 from tests.move_in.samples import OLD, Placed, fill, list_losses
 from tests.move_in.site_server import PASSWORD
 from tests.servers import KALENDS, find_free_port, make_environment

@@ -1,5 +1,5 @@
-"""python -m kalends"""
+"""Entry point for `python -m kalends`."""
 
-from kalends.cli import main
+from kalends.commands import main
 
 main()

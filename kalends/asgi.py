@@ -4,83 +4,90 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from kalends import routes
 from kalends.adapters.tracing import Tracer
-from kalends.api.catalog import Interface
-from kalends.api.core_routes.routes import CORE
+from kalends.api.api_handler import handle_api_request, redirect_to_document
 from kalends.api.description import reference
-from kalends.api.handler import handle_api_request, make_headers, redirect_to_document
-from kalends.api.request import ApiRequest
-from kalends.api.routes import EXTENSION, INTERFACE, ROOT
+from kalends.api.wordpress.wordpress_routes import CORE
 from kalends.bootstrap import open_database, open_library, open_replica, open_tracer
-from kalends.console.handler import serve_console
-from kalends.console.request import PREFIX as CONSOLE
-from kalends.console.request import ConsoleRequest
-from kalends.console.routes import match_route as match_console_route
-from kalends.core import errors
-from kalends.core.clock import utc_now
+from kalends.calendar.access.caching import EventFragments
+from kalends.console.console_rendering import serve_console
+from kalends.console.console_request import PREFIX as CONSOLE
+from kalends.console.console_request import ConsoleRequest
+from kalends.core import errors, messages
 from kalends.core.errors import ApiError
-from kalends.core.forwarded import read_network
-from kalends.http import cors, health, language, media_files, requests, responses
+from kalends.core.limits import read_network
+from kalends.core.times import utc_now
+from kalends.http import bodies, health, responses
 from kalends.http.auth import record_use
-from kalends.http.context import MEDIA_PREFIX, AppState
-from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
-from kalends.http.error_page import make_error_page
-from kalends.http.invalidation import TouchedTags
-from kalends.http.read_sources import ReadSources
-from kalends.http.request_head import read_host, strip_port
-from kalends.http.response_cache import STARVED, CachedResponse, LastKnown, ResponseCache, make_cached_response
-from kalends.http.response_headers import HeaderPolicy, set_headers
-from kalends.http.rest_route import rewrite_rest_route
-from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
-from kalends.http.telemetry import Telemetry, sample_pool
-from kalends.operations.representation_cache import RepresentationCache
+from kalends.http.bodies import (
+    SCRIPT,
+    ClientDisconnected,
+    DisconnectWatcher,
+    Receive,
+    Send,
+    read_host,
+    rewrite_rest_route,
+    strip_port,
+)
+from kalends.http.cache import (
+    STARVED,
+    CachedResponse,
+    Head,
+    LastKnown,
+    RepeatedHit,
+    ResponseCache,
+    TouchedTags,
+    make_cached_response,
+    read_head,
+)
+from kalends.http.request import MEDIA_PREFIX, ApiRequest, AppState, ReadSources, RequestContext
+from kalends.http.responses import (
+    CHUNK_BYTES,
+    HeaderPolicy,
+    make_error_page,
+    prepare_cached,
+    send_prepared,
+    send_response,
+    set_headers,
+)
+from kalends.http.router import Interface, Mount
+from kalends.http.telemetry import Telemetry, request_span, sample_pool
+from kalends.media import pages as media_pages
+from kalends.routes import EXTENSION, INTERFACE, ROOT
 from kalends.settings import Settings, read_settings
 from kalends.store.migrations import newest_revision
-from kalends.website import rendering, routes
-from kalends.website.handler import MapSettings, PageRequest
+from kalends.website.context import MapSettings, PageRequest, load_templates
+from kalends.website.page_server import match_route, serve_page
 
 Scope = MutableMapping[str, Any]
-Context = ApiRequest | PageRequest | ConsoleRequest
+Context = RequestContext[Any]
 StoreResponse = Callable[[CachedResponse | None], None]
 OpenState = Callable[[], Awaitable[AppState]]
 
 log = logging.getLogger(__name__)
 
-HANDLERS: Mapping[type[Context], Callable[[Any], Awaitable[Response]]] = {
-    ApiRequest: handle_api_request,
-    PageRequest: routes.serve_page,
-    ConsoleRequest: serve_console,
-}
-REQUEST_ID: Final = re.compile(r"[\w.:-]{1,100}", re.ASCII)
-# The status in the access log of a request whose client has disconnected.
+REQUEST_ID: Final = re.compile(rb"[\w.:-]{1,100}")
+# The access log status if the client has disconnected.
 CLIENT_CLOSED_REQUEST: Final = 499
-# Paths of the server itself, which belong to no site.
+# Server paths that belong to no site.
 SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs", "/openapi.json")
-# The namespace of The Events Calendar, below the REST root of WordPress.
+# The Events Calendar namespace, below the WordPress REST root.
 LEGACY_NAMESPACE: Final = "/tribe/events/v1"
-# Requests of the warm-up, which run concurrently, each on a connection of its own; those of the API below its prefix.
+# Warm-up requests run concurrently, each on a separate connection. List paths follow the API prefix.
 WARM_UP_PAGES: Final = ("/events/month/", "/events/list/")
 WARM_UP_LISTS: Final = ("/events", "/venues")
-# Seconds after which the server accepts requests without waiting for the rest of its warm-up.
+# Seconds after which the server accepts requests even if its warm-up has not finished.
 MAX_WARM_UP: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A path prefix of an API. Links use `canonical_prefix`."""
-
-    prefix: str
-    namespace: str
-    interface: Interface
-    canonical_prefix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +95,9 @@ class HttpConfig:
     """The HTTP configuration: mounts, headers, caching, maps."""
 
     mounts: Sequence[Mount]
-    roots: Mapping[str, Mapping[str, Interface]]  # the namespaces below each REST root, such as /api
-    rest_root: str  # the REST root of existing clients, such as /wp-json; empty without an alias
+    rest_root: str  # the REST root that existing clients use, such as /wp-json; empty without an alias
     headers: HeaderPolicy
-    schema_version: str  # the schema version that the database must have
+    schema_version: str  # the database must have this schema version
     map_settings: MapSettings
     cache_bytes: int = 64 * 1024 * 1024
 
@@ -105,16 +111,16 @@ class InboundRequest:
     watcher: DisconnectWatcher
     request_id: str
     host: str = ""  # the validated Host header
-    context: Context | None = None  # None: a system path
+    context: Context | None = None  # None for a system path
     started_at: float = field(default_factory=time.perf_counter)
 
     @property
     def language(self) -> str:
-        """Return the language of error messages."""
+        """Return the language for error messages."""
         if self.context is not None:
             return self.context.error_language
         headers = self.request.headers
-        return language.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
+        return messages.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
 
 
 class Application:
@@ -130,6 +136,8 @@ class Application:
         self._opened_state: AppState | None = None
         self._cache = ResponseCache(config.cache_bytes, config.headers.stale_seconds)
         self._background: set[asyncio.Task[None]] = set()
+        self._repeats_hits = False
+        self._api_prefixes = (f"{SCRIPT}/", *[mount.prefix.lower() for mount in config.mounts])
 
     @property
     def _state(self) -> AppState:
@@ -141,13 +149,37 @@ class Application:
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
-            with self._telemetry.request_span(scope, self._state.trusted_proxies):
-                await self._respond(scope, DisconnectWatcher(receive), send)
+            is_repeatable = self._repeats_hits and scope["method"] == "GET"
+            head = read_head(scope, self._api_prefixes) if is_repeatable else None
+            hit = self._cache.find_hit(head) if head is not None else None
+            if head is not None and hit is not None and await self._repeat(scope, head, hit, send):
+                return
+            tracer = self._telemetry.tracer
+            with request_span(tracer, scope, self._state.trusted_proxies) if tracer is not None else nullcontext():
+                await self._respond(scope, head, DisconnectWatcher(receive), send)
+
+    async def _repeat(self, scope: Scope, head: Head, hit: RepeatedHit, send: Send) -> bool:
+        """Send the response to an equal earlier request if it is still valid; return whether it was."""
+        started_at, now = time.perf_counter(), utc_now()
+        if not await self._cache.is_valid(head, hit, self._state, now):
+            return False
+        offered_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        request_id = offered_id.decode("latin-1") if REQUEST_ID.fullmatch(offered_id) else token_hex(16)
+        status = hit.prepared.status
+        try:
+            await send_prepared(send, hit.prepared, self._config.headers, now, request_id=request_id)
+        except ClientDisconnected:
+            status = CLIENT_CLOSED_REQUEST
+        seconds, fields = time.perf_counter() - started_at, {**hit.log_fields, "request_id": request_id}
+        self._telemetry.record("GET", hit.route, status, seconds, cache="hit", **fields)
+        return True
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._opened_state = await self._open_state()
         replica = self._state.sources.replica
+        # Traces and the choice of a replica need the whole request.
+        self._repeats_hits = self._telemetry.tracer is None and replica is None
         samples = sample_pool(self._state.database, replica)
         watching = [asyncio.create_task(work) for work in (self._state.worker_watch.run(), samples)]
         if replica is not None:
@@ -167,12 +199,12 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _warm_up(self) -> None:
-        """Do what would make the first requests slow: open connections, compile templates, fill caches.
+        """Do what would slow down the first requests: open connections, compile templates, fill caches.
 
-        Nobody gets the responses, and they are not counted. Without a database the server starts all the same. The
-        templates of the console are compiled when they are used: there are many of them, for few people.
+        The responses are discarded and not counted. The server starts even without a database. Console templates are
+        compiled on first use, because there are many of them and few people need them.
         """
-        rendering.load_templates()
+        load_templates()
         try:
             async with asyncio.timeout(MAX_WARM_UP):
                 if (replica := self._state.sources.replica) is not None:
@@ -185,7 +217,7 @@ class Application:
             log.warning("the server starts before its warm-up is complete: %r", error)
 
     async def _sample_hosts(self) -> list[str]:
-        """Return a host of each database; any other serves as well, unless there are several sites."""
+        """Return a host for each database. With a single site, any host works."""
         try:
             return await self._state.database.sample_hosts() or ["localhost"]
         except ApiError:
@@ -204,10 +236,10 @@ class Application:
         if context is not None:
             await _run_handler(context)
 
-    async def _respond(self, scope: Scope, watcher: DisconnectWatcher, send: Send) -> None:
+    async def _respond(self, scope: Scope, head: Head | None, watcher: DisconnectWatcher, send: Send) -> None:
         request = Request(scope, watcher.receive)
-        offered_id = request.headers.get("x-request-id", "")
-        request_id = offered_id if REQUEST_ID.fullmatch(offered_id) else token_hex(16)
+        offered_id = request.headers.get("x-request-id", "").encode("latin-1")
+        request_id = offered_id.decode("latin-1") if REQUEST_ID.fullmatch(offered_id) else token_hex(16)
         inbound = InboundRequest(request, send, watcher, request_id)
         key = cached = error = None
         age = 0.0
@@ -222,20 +254,24 @@ class Application:
             error = refusal
         try:
             if inbound.context is not None and cached is not None:
-                policy = self._config.headers
-                sending = send_cached(inbound.context, send, cached, policy, request_id=request_id, age=age)
-                status = await (watcher.run(request, sending) if len(cached.body) > CHUNK_BYTES else sending)
-                self._log(inbound, status, cached.route, cache="stale" if age else "hit")
+                prepared = await prepare_cached(inbound.context, cached, self._config.headers.origins)
+                if head is not None and key is not None and not age and len(prepared.body) <= CHUNK_BYTES:
+                    hit = RepeatedHit(key, cached.route, prepared, inbound.context.host, _log_fields(inbound))
+                    self._cache.remember_head(head, cached, hit)
+                policy, now = self._config.headers, inbound.context.now
+                sending = send_prepared(send, prepared, policy, now, request_id=inbound.request_id, age=age)
+                await (watcher.run(request, sending) if len(prepared.body) > CHUNK_BYTES else sending)
+                self._log(inbound, prepared.status, cached.route, cache="stale" if age else "hit")
             else:
                 with self._cache.rendering(key) as store:
                     await watcher.run(request, self._render(inbound, error, key, store))
         except ClientDisconnected:
-            self._log(inbound, CLIENT_CLOSED_REQUEST, _route(inbound.context))
+            self._log(inbound, CLIENT_CLOSED_REQUEST)
 
     async def _render(
         self, inbound: InboundRequest, error: ApiError | None, key: bytes | None, store: StoreResponse | None
     ) -> None:
-        """Handle a request, cache the response if that is allowed, and send it. `error` becomes the response."""
+        """Handle a request, cache the response if allowed, and send it. If there is an `error`, respond with it."""
         context, cached = inbound.context, None
         response = await self._handle(inbound, error, key)
         if isinstance(response, LastKnown):
@@ -250,36 +286,30 @@ class Application:
             if key is not None and cached is None and response.status_code < 500:
                 self._cache.forget(key)
             store(cached)
-        if cached is not None and isinstance(context, PageRequest):
-            # Pages are sent compressed to the first visitor already.
-            policy, request_id, age = self._config.headers, inbound.request_id, context.outage_age
-            await send_cached(context, inbound.send, cached, policy, request_id=request_id, age=age)
+        if context is not None and cached is not None and context.shows_pages:
+            # Even the first visitor gets a compressed page.
+            prepared = await prepare_cached(context, cached, self._config.headers.origins)
+            policy, age = self._config.headers, context.outage_age
+            await send_prepared(inbound.send, prepared, policy, context.now, request_id=inbound.request_id, age=age)
         else:
             await _send(inbound, response)
-        self._log(inbound, response.status_code, _route(context), user=context.actor.user_id if context else None)
+        self._log(inbound, response.status_code, user=context.actor.user_id if context else None)
         if context is not None and context.actor.user_id is not None:
             self._run_in_background(record_use(context))
 
     async def _send_last_known(self, inbound: InboundRequest, last: LastKnown) -> None:
         if inbound.context is None or last.response is None:
             raise AssertionError("no response to send")
-        policy, request_id, age = self._config.headers, inbound.request_id, last.age
-        is_outdated = age > 0  # else another request has rendered it in the meantime
-        status = await send_cached(
-            inbound.context,
-            inbound.send,
-            last.response,
-            policy,
-            request_id=request_id,
-            age=age,
-            is_outdated=is_outdated,
-        )
-        self._log(inbound, status, last.response.route, cache="outdated" if is_outdated else "hit")
+        is_outdated = last.age > 0  # else another request has rendered it in the meantime
+        policy, now = self._config.headers, inbound.context.now
+        prepared = await prepare_cached(inbound.context, last.response, policy.origins, is_outdated=is_outdated)
+        await send_prepared(inbound.send, prepared, policy, now, request_id=inbound.request_id, age=last.age)
+        self._log(inbound, prepared.status, last.response.route, cache="outdated" if is_outdated else "hit")
 
     async def _handle(
         self, inbound: InboundRequest, error: ApiError | None, key: bytes | None
     ) -> Response | LastKnown:
-        """Return the response to a request, also to one that fails. This is the error boundary."""
+        """Return the response to a request, even if handling it fails. This is the error boundary."""
         request = inbound.request
         try:
             return await self._dispatch(inbound, error, key)
@@ -288,14 +318,13 @@ class Application:
                 self._telemetry.problem(api_error)
             return make_error_response(inbound, api_error)
         except Exception as exception:
-            path = _log_path(inbound)
-            self._telemetry.exception(exception, request_id=inbound.request_id, method=request.method, path=path)
+            self._telemetry.exception(exception, method=request.method, **_log_fields(inbound))
             return make_error_response(inbound, errors.internal_error(inbound.request_id))
 
     async def _dispatch(
         self, inbound: InboundRequest, error: ApiError | None, key: bytes | None
     ) -> Response | LastKnown:
-        """Return the response of the handler, or the last known one if the handler got no database connection."""
+        """Return the handler's response, or the last known response if no database connection was available."""
         try:
             if error is not None:
                 raise error
@@ -322,10 +351,9 @@ class Application:
         if path == "/openapi.json":
             return redirect_to_document(request, self._config.mounts[0].prefix)
         if path == "/docs" or path.startswith("/docs/"):
-            home, extension = self._config.mounts[:2]
-            return await reference.show(self._state, request, host, home.prefix, extension.prefix)
+            return await reference.show(self._state, request, host, tuple(self._config.mounts[:2]))
         if path.startswith(f"{MEDIA_PREFIX}/"):
-            return await media_files.serve_file(self._state, request, host)
+            return await media_pages.serve_file(self._state, request, host)
         raise errors.no_route()
 
     def _run_in_background(self, work: Awaitable[None]) -> None:
@@ -334,7 +362,7 @@ class Application:
         task.add_done_callback(self._background.discard)
 
     async def _log_failures(self, work: Awaitable[None]) -> None:
-        """Await work after the response and log unexpected errors; a busy database is expected."""
+        """Await background work and log unexpected errors. ApiError, as from a busy database, is expected."""
         try:
             await work
         except ApiError:
@@ -342,79 +370,48 @@ class Application:
         except Exception as error:
             self._telemetry.exception(error)
 
-    def _log(self, inbound: InboundRequest, status: int, route: str, **more: Any) -> None:
-        request = inbound.request
-        self._telemetry.record(
-            request.method,
-            route,
-            status,
-            time.perf_counter() - inbound.started_at,
-            path=_log_path(inbound)[:500],
-            request_id=inbound.request_id,
-            host=request.headers.get("host", "")[:255],
-            **more,
-        )
+    def _log(self, inbound: InboundRequest, status: int, route: str = "", **more: Any) -> None:
+        route = route or (inbound.context.route_pattern if inbound.context else "other")
+        seconds = time.perf_counter() - inbound.started_at
+        self._telemetry.record(inbound.request.method, route, status, seconds, **_log_fields(inbound), **more)
 
 
 def find_context(config: HttpConfig, state: AppState, request: Request, host: str) -> Context | None:
-    """Return the context of an API or page request; None for a system path."""
+    """Return a request's context, or None for a system path."""
     path: str = request.scope["path"]
+    basics: dict[str, Any] = {
+        "request": request,
+        "state": state,
+        "authority": host,
+        "host": strip_port(host),
+        "now": utc_now(),
+    }
     for mount in config.mounts:
-        if _is_below(path, mount.prefix):
-            return _make_api_request(state, request, host, mount)
-    for root, namespaces in config.roots.items():
-        if _is_below(path, root):
-            mount = Mount(root, "", ROOT, config.mounts[0].prefix)
-            return replace(_make_api_request(state, request, host, mount), namespaces=namespaces)
+        size = len(mount.prefix)
+        if path[:size].lower() == mount.prefix.lower() and path[size:][:1] in ("", "/"):
+            return _make_api_request(basics, mount, path[len(mount.prefix) :].removesuffix("/"))
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{MEDIA_PREFIX}/")):
         return None
-    if _is_below(path, CONSOLE):
-        return _make_console_request(config, state, request, host)
-    page_request = PageRequest(
-        request=request,
-        state=state,
-        authority=host,
-        host=strip_port(host),
-        now=utc_now(),
-        canonical_prefix=config.mounts[0].prefix,
-        map_settings=config.map_settings,
-        legacy_prefix=config.rest_root and f"{config.rest_root}{LEGACY_NAMESPACE}",
-        path=path,
-    )
-    routes.match_route(page_request)
+    basics |= {"path": path, "canonical_prefix": config.mounts[0].prefix, "map_settings": config.map_settings}
+    if path[: len(CONSOLE)].lower() == CONSOLE and path[len(CONSOLE) :][:1] in ("", "/"):
+        route, path_params = routes.CONSOLE_ROUTER.find(path.removeprefix(CONSOLE)) or (None, {})
+        return ConsoleRequest(
+            handler=serve_console,
+            extension_prefix=config.mounts[1].prefix,
+            route=route,
+            path_params=path_params,
+            **basics,
+        )
+    legacy_prefix = config.rest_root and f"{config.rest_root}{LEGACY_NAMESPACE}"
+    page_request = PageRequest(handler=serve_page, routes=routes.PAGES, legacy_prefix=legacy_prefix, **basics)
+    match_route(page_request)
     return page_request
 
 
-def _make_console_request(config: HttpConfig, state: AppState, request: Request, host: str) -> ConsoleRequest:
-    console_request = ConsoleRequest(
-        request=request,
-        state=state,
-        authority=host,
-        host=strip_port(host),
-        now=utc_now(),
-        canonical_prefix=config.mounts[0].prefix,
-        extension_prefix=config.mounts[1].prefix,
-        map_settings=config.map_settings,
-        path=request.scope["path"],
-    )
-    match_console_route(console_request)
-    return console_request
-
-
-def _is_below(path: str, prefix: str) -> bool:
-    size = len(prefix)
-    return path[:size].lower() == prefix.lower() and path[size:][:1] in ("", "/")
-
-
-def _make_api_request(state: AppState, request: Request, host: str, mount: Mount) -> ApiRequest:
-    path: str = request.scope["path"][len(mount.prefix) :].removesuffix("/")
-    route, path_params = mount.interface.find(path) or (None, {})
+def _make_api_request(basics: dict[str, Any], mount: Mount, path: str) -> ApiRequest:
+    route, path_params = mount.interface.router.find(path) or (None, {})
     return ApiRequest(
-        request=request,
-        state=state,
-        authority=host,
-        host=strip_port(host),
-        now=utc_now(),
+        handler=handle_api_request,
         canonical_prefix=mount.canonical_prefix,
         path=path,
         route=route,
@@ -422,12 +419,15 @@ def _make_api_request(state: AppState, request: Request, host: str, mount: Mount
         interface=mount.interface,
         prefix=mount.prefix,
         namespace=mount.namespace,
+        namespaces=mount.namespaces,
+        **basics,
     )
 
 
 async def _run_handler(context: Context) -> Response:
-    """Return the response of the handler; once more if the replica failed that the handler has read from."""
-    handler = HANDLERS[type(context)]
+    """Return the handler's response; retry once if the replica that the handler used has failed."""
+    if (handler := context.handler) is None:
+        raise AssertionError("a request without a handler")
     try:
         return await handler(context)
     except ApiError as error:
@@ -437,17 +437,16 @@ async def _run_handler(context: Context) -> Response:
 
 
 def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
-    """Return the response to an error: a page for browsers if the server failed, else JSON."""
-    is_page = isinstance(inbound.context, PageRequest | ConsoleRequest) or inbound.request.scope["path"].startswith(
-        "/docs"
-    )
+    """Return the response to an error: a page for browsers if the server failed, otherwise JSON."""
+    context, is_docs = inbound.context, inbound.request.scope["path"].startswith("/docs")
+    is_page = is_docs if context is None else context.shows_pages
     if error.status >= 500 and is_page and "text/html" in inbound.request.headers.get("accept", ""):
         return make_error_page(error, inbound.language)
-    # A server that failed says so in its status, for proxies and monitoring.
-    if not isinstance(inbound.context, ApiRequest) or error.status >= 500:
+    # Server errors are never wrapped in an envelope, so proxies and monitoring get the real status.
+    if context is None or context.shows_pages or error.status >= 500:
         return responses.error_response(error, inbound.language)
-    inbound.context.site_revision = None  # An error is never cached, even if its status is 200 in an envelope.
-    envelope = requests.wants_envelope(inbound.request)
+    context.site_revision = None  # An error is never cached, even if its status is 200 in an envelope.
+    envelope = bodies.wants_envelope(inbound.request)
     return responses.error_response(error, inbound.language, envelope=envelope)
 
 
@@ -456,33 +455,29 @@ async def _send(inbound: InboundRequest, response: Response) -> None:
     if isinstance(response, FileResponse):
         await response(request.scope, request.receive, inbound.send)
         return
-    # Content-Length stays that of GET; only the body is dropped.
+    # Content-Length is the same as for GET; only the body is dropped.
     body = b"" if request.method == "HEAD" else bytes(response.body)
     await send_response(inbound.send, response.status_code, response.raw_headers, body)
 
 
-def _log_path(inbound: InboundRequest) -> str:
+def _log_fields(inbound: InboundRequest) -> dict[str, Any]:
     path: str = inbound.context.log_path if inbound.context else inbound.request.scope["path"]
-    return path
-
-
-def _route(context: Context | None) -> str:
-    return context.route_pattern if context else "other"
+    host = inbound.request.headers.get("host", "")
+    return {"path": path[:500], "request_id": inbound.request_id, "host": host[:255]}
 
 
 def create_server_application() -> Application:
-    """Create the application of a server process, which is warm before it accepts requests."""
+    """Create a server process's application, which warms up before it accepts requests."""
     return create_application(warms_up=True)
 
 
 def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) -> Application:
-    """Create the application; without a tracer, the one of the settings is opened."""
+    """Create the application; without a tracer, open the tracer configured in the settings."""
     settings = read_settings()
     tracer = tracer or open_tracer(settings)
     mounts = _build_mounts(settings)
     http_config = HttpConfig(
-        mounts=mounts,
-        roots=_group_by_root(mounts),
+        mounts=(*mounts, *_make_roots(mounts)),
         rest_root=_find_rest_root(settings),
         headers=HeaderPolicy(
             origins=settings.cors_origins,
@@ -498,12 +493,14 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
     async def open_state() -> AppState:
         database = await open_database(settings, tracer)
         sources = ReadSources(database, await open_replica(settings, database))
+        touched_tags = TouchedTags(sources.fetch_changes)
         return AppState(
             database,
             sources,
-            TouchedTags(sources.fetch_changes),
+            touched_tags,
             health.WorkerWatch(database),
-            RepresentationCache(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
+            EventFragments(settings.cache_mb * 1024 * 1024 // 4, touched_tags.learn) if settings.cache_mb else None,
+            batch_params=routes.BULK_PARAMS,
             base_url=settings.base_url,
             max_body_bytes=settings.max_body_bytes,
             trusted_proxies=tuple(read_network(text) for text in settings.trusted_proxies),
@@ -519,7 +516,7 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
-    """Return the mounts of the API, of the extensions, and of the aliases for existing clients with core routes."""
+    """Return the mounts for the API, the extensions, the aliases for existing clients, and the core routes."""
     canonical_prefix = f"{settings.api_root}/{INTERFACE.namespace}"
     extension_prefix = f"{settings.api_root}/{EXTENSION.namespace}"
     aliases = [Mount(path, "/".join(path.split("/")[-3:]), INTERFACE, path) for path in settings.api_aliases]
@@ -537,30 +534,28 @@ def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
 
 
 def _find_rest_root(settings: Settings) -> str:
-    """Return the REST root of the first alias that existing clients know, or an empty string."""
+    """Return the REST root of the first WordPress alias, or an empty string."""
     aliases = [path for path in settings.api_aliases if path.endswith(LEGACY_NAMESPACE)]
     return aliases[0].removesuffix(LEGACY_NAMESPACE) if aliases else ""
 
 
-def _group_by_root(mounts: Sequence[Mount]) -> dict[str, dict[str, Interface]]:
-    """Return the interfaces by namespace for each REST root; the root of the host belongs to the pages."""
+def _make_roots(mounts: Sequence[Mount]) -> list[Mount]:
+    """Return a mount for each REST root, such as /api; the host's root path belongs to the pages."""
     roots: dict[str, dict[str, Interface]] = {}
     for mount in mounts:
         root = mount.prefix.removesuffix(f"/{mount.namespace}").lower()
         if root and root != mount.prefix.lower():
             roots.setdefault(root, {})[mount.namespace] = mount.interface
-    return roots
+    return [Mount(root, "", ROOT, mounts[0].prefix, namespaces) for root, namespaces in roots.items()]
 
 
 def _add_headers(policy: HeaderPolicy, inbound: InboundRequest, response: Response) -> None:
-    """Add the headers that every response of this kind of request has."""
+    """Add the headers that every response to this kind of request has."""
     context = inbound.context
     headers = policy.make_common(response, context, inbound.request_id)
-    if isinstance(context, ApiRequest):
-        headers |= make_headers(context, response, policy.vary)
-    elif isinstance(context, PageRequest):
-        headers["Vary"] = policy.vary
-    # Scripts of other origins have no access to the console.
-    if isinstance(context, ApiRequest | PageRequest):
-        headers |= cors.make_headers(inbound.request, policy.origins)
+    if context is not None:
+        headers |= context.make_headers(response, policy.vary)
+        # Scripts from other origins have no access to the console.
+        if context.access != "session":
+            headers |= responses.make_headers(inbound.request, policy.origins)
     set_headers(response, headers)

@@ -1,4 +1,4 @@
-"""Set-up from the settings, for the server, the worker and the commands: database, media library, logging."""
+"""Use the settings to set up the database, media library and logging for the server, worker and commands."""
 
 import logging
 import logging.config
@@ -13,19 +13,19 @@ from kalends.settings import Settings
 
 if TYPE_CHECKING:
     from kalends.adapters.tracing import Tracer
-    from kalends.operations.imports.inputs import Tools
-    from kalends.operations.media.library import Library
+    from kalends.fleet.storage.replica import Replica
+    from kalends.imports.operations.sources import Tools
+    from kalends.media.adapters.library import Library
     from kalends.store.database import Options
-    from kalends.store.replica import Replica
     from kalends.store.site_database import SiteDatabase
 
 
 def open_library(settings: Settings, *, image_workers: int | None = None) -> "Library":
     """Open the media library; `image_workers` overrides the number in the settings."""
-    # Most commands need neither images nor, before their settings are checked, the database.
-    from kalends.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
+    # Functions in this module import what they need, because most commands need only a part and should start fast.
     from kalends.core.egress import read_allowed_network
-    from kalends.operations.media.library import Library
+    from kalends.media.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
+    from kalends.media.adapters.library import Library
 
     root = Path(settings.media_dir).absolute()
     files: FileStore = DiskFileStore(root)
@@ -50,19 +50,18 @@ def open_library(settings: Settings, *, image_workers: int | None = None) -> "Li
 
 
 def open_import_tools(settings: Settings, library: "Library | None" = None) -> "Tools":
-    """Return what imports need: the process that parses files, a client, and the media library."""
-    from kalends.adapters.import_worker import ImportWorker
+    """Return what imports need: the file-parsing process, an HTTP client, and the media library."""
+    from kalends.calendar.operations.duplicates import find_candidates
     from kalends.core.egress import read_allowed_network
-    from kalends.operations.imports.duplicates import find_candidates
-    from kalends.operations.imports.fetching import make_fetcher
-    from kalends.operations.imports.inputs import Tools
+    from kalends.imports.adapters.import_worker import ImportWorker
+    from kalends.imports.operations.sources import Tools, make_fetcher
 
     fetcher = make_fetcher([read_allowed_network(text) for text in settings.fetch_allowed_networks])
     return Tools(ImportWorker(), fetcher, library, find_candidates)
 
 
 def open_tracer(settings: Settings) -> "Tracer | None":
-    """Return the tracer of this process; None unless traces are switched on."""
+    """Return this process's tracer, or None if tracing is off."""
     if not settings.traces_url:
         return None
     from kalends.adapters import tracing
@@ -90,11 +89,11 @@ def database_options(settings: Settings, tracer: "Tracer | None" = None) -> "Opt
 async def open_database(
     settings: Settings, tracer: "Tracer | None" = None, *, min_pool_timeout: float = 0.0
 ) -> "SiteDatabase":
-    """Open the database of the settings, or with a directory all cells; no connection is made before its use."""
-    from kalends.store.cell_router import CellRouter
-    from kalends.store.cells import Cells
+    """Open the database, or all cells if there is a directory, without connecting yet."""
+    from kalends.fleet.storage.cell_router import CellRouter
+    from kalends.fleet.storage.cells import Cells
+    from kalends.fleet.storage.directory import Directory
     from kalends.store.database import Database
-    from kalends.store.directory import Directory
 
     options = database_options(settings, tracer)
     options = replace(options, pool_timeout=max(options.pool_timeout, min_pool_timeout))
@@ -106,9 +105,9 @@ async def open_database(
 
 
 async def open_replica(settings: Settings, primary: "SiteDatabase") -> "Replica | None":
-    """Open the pool of the replica, with bounds of its own; None if there is no replica."""
+    """Open the replica with a connection pool separate from the primary's; return None if there is no replica."""
+    from kalends.fleet.storage.replica import Replica, ReplicaLimits
     from kalends.store.database import Database
-    from kalends.store.replica import Replica, ReplicaLimits
 
     if not settings.replica_url:
         return None
@@ -124,7 +123,7 @@ async def open_replica(settings: Settings, primary: "SiteDatabase") -> "Replica 
 
 
 def configure_logging(log_format: str) -> None:
-    """Send the log of this process to standard error, as JSON lines or, if `log_format` is "plain", as text."""
+    """Send this process's log to standard error, as JSON lines or, if `log_format` is "plain", as text."""
     logging.config.dictConfig(logging_config(log_format))
 
 
@@ -135,28 +134,30 @@ def logging_config(log_format: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": f"{formatter.__module__}.{formatter.__qualname__}"}},
-        "handlers": {
-            "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"},
-        },
-        # Libraries such as Alembic and Procrastinate report routine work at the level INFO.
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
+        # Libraries such as Alembic and Procrastinate log routine work at INFO level.
         "root": {"handlers": ["stderr"], "level": "WARNING"},
-        "loggers": {
-            "kalends": {"level": "INFO"},
-            "_granian": {"level": "INFO", "propagate": True},
-        },
+        "loggers": {"kalends": {"level": "INFO"}, "_granian": {"level": "INFO", "propagate": True}},
     }
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one line of JSON."""
+    """Formats a record as one line or, if it contains several requests, as one line per request."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return orjson.dumps(self._read_fields(record)).decode()
+        requests: list[tuple[float, dict[str, object]]] | None = getattr(record, "events", None)
+        if requests is None:
+            return self._write_line(self._read_fields(record))
+        event = record.getMessage()
+        lines = ({"timestamp": _write_time(ended), "event": event, **fields} for ended, fields in requests)
+        return "\n".join(map(self._write_line, lines))
+
+    def _write_line(self, fields: dict[str, object]) -> str:
+        return orjson.dumps(fields).decode()
 
     def _read_fields(self, record: logging.LogRecord) -> dict[str, object]:
-        timestamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields: dict[str, object] = {"timestamp": timestamp}
-        # Events such as requests have named fields; all other records have a message only.
+        fields: dict[str, object] = {"timestamp": _write_time(record.created)}
+        # Events such as requests have named fields; all other records have only a message.
         event_fields: dict[str, object] | None = getattr(record, "fields", None)
         if event_fields is not None:
             fields |= {"event": record.getMessage(), **event_fields}
@@ -170,13 +171,16 @@ class JsonFormatter(logging.Formatter):
 class PlainFormatter(JsonFormatter):
     """Formats a record as one line of text for reading in a terminal."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        fields = self._read_fields(record)
+    def _write_line(self, fields: dict[str, object]) -> str:
         timestamp = fields.pop("timestamp")
         return " ".join([str(timestamp), *[f"{name}={_escape(value)}" for name, value in fields.items()]])
 
 
+def _write_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
 def _escape(value: object) -> str:
-    """Write a value on one line; escape control characters, which could forge a line or steer a terminal."""
+    """Format a value on one line; escape control characters, which could forge a line or control a terminal."""
     text = str(value)
     return text if text.isprintable() else repr(text)

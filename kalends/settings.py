@@ -1,4 +1,4 @@
-"""Settings from environment variables, validated at start. `pool_size` is KALENDS_POOL_SIZE, and so on."""
+"""Settings from environment variables, validated at startup: KALENDS_POOL_SIZE sets `pool_size`, and so on."""
 
 import os
 import re
@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from kalends.core.egress import read_allowed_network
-from kalends.core.forwarded import read_network
-from kalends.core.suggestions import suggest
+from kalends.core.limits import read_network
 from kalends.core.urls import read_email
+from kalends.core.words import suggest
 
-# Variables of the tests and tools.
 NOT_SETTINGS: Final = frozenset(
     [
         "KALENDS_CHROMIUM",
@@ -27,9 +26,9 @@ NOT_SETTINGS: Final = frozenset(
         "KALENDS_TEST_DATABASE_URL",
         "KALENDS_TEST_PLAN_EVENTS",
     ]
-)
+)  # fmt: skip
 
-# Names that other programs use, and former names.
+# Former names and names from other programs, each with the name to suggest instead.
 SYNONYMS: Final = {
     "kalends_db_url": "KALENDS_DATABASE_URL",
     "kalends_database": "KALENDS_DATABASE_URL",
@@ -44,84 +43,81 @@ CommaSeparated = tuple[str, ...]
 UrlByCell = dict[str, str]
 
 CELL_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
-# A comma before a name; the URL of a server with several addresses contains commas, too.
+# Matches a comma before a cell name, because a URL with several hosts also contains commas.
 NEXT_CELL: Final = re.compile(r",(?=[^,=/@]*=[^,=]*://)")
 
 
 class Settings(BaseModel):
     model_config = ConfigDict(validate_default=True)
 
-    database_url: str = Field(default="postgresql:///kalends", description="PostgreSQL connection URL.")
+    database_url: str = Field("postgresql:///kalends", description="PostgreSQL connection URL.")
     migration_url: str = Field(
-        default="",
+        "",
         description="Connection URL of the same database with the owner's login, for migrate, seed, the sites in "
         "status, and site list, add, add-host, remove-host, remove, export and import; empty: KALENDS_DATABASE_URL.",
     )
     queue_url: str = Field(
-        default="",
+        "",
         description="Connection URL of the same database with the job queue's login, for the worker and job "
         "commands; empty: KALENDS_DATABASE_URL.",
     )
     replica_url: str = Field(
-        default="",
+        "",
         description="Connection URL of a standby of the same database, which answers public reads; empty: there is "
         "none.",
     )
     replica_pool_size: int = Field(
-        default=10, ge=1, le=500, description="Maximum number of connections to the replica per process."
+        10, ge=1, le=500, description="Maximum number of connections to the replica per process."
     )
     replica_max_lag: float = Field(
-        default=5.0,
+        5.0,
         ge=1,
         le=300,
         description="Maximum age of the data of the replica, in seconds; if it is older, the primary answers.",
     )
     replica_outage_seconds: int = Field(
-        default=3600,
+        3600,
         ge=0,
         le=86400,
         description="Seconds for which the replica answers public reads while the primary is away, however old its "
         "data is; 0: only within the maximum age.",
     )
     directory_url: str = Field(
-        default="",
+        "",
         description="Connection URL of the directory, which knows the cell of each site; empty: all sites are in "
         "KALENDS_DATABASE_URL. With a directory, KALENDS_DATABASE_URL, KALENDS_MIGRATION_URL and "
         "KALENDS_QUEUE_URL are not used.",
     )
     cells: UrlByCell = Field(
-        default={},
+        {},
         description="Connection URLs of the cells with the login of the server, comma-separated, such as "
         "a=postgresql://…,b=postgresql://…",
     )
     cell_owners: UrlByCell = Field(
-        default={}, description="The same with the owner's login, as KALENDS_MIGRATION_URL; empty: KALENDS_CELLS."
+        {}, description="The same with the owner's login, as KALENDS_MIGRATION_URL; empty: KALENDS_CELLS."
     )
     cell_queues: UrlByCell = Field(
-        default={}, description="The same with the job queue's login, as KALENDS_QUEUE_URL; empty: KALENDS_CELLS."
+        {}, description="The same with the job queue's login, as KALENDS_QUEUE_URL; empty: KALENDS_CELLS."
     )
-    base_url: str = Field(
-        default="",
-        description="Public URL of the server, without a path; empty: taken from each request.",
-    )
-    api_root: str = Field(default="/api", description="Path prefix of the REST API.")
+    base_url: str = Field("", description="Public URL of the server, without a path; empty: taken from each request.")
+    api_root: str = Field("/api", description="Path prefix of the REST API.")
     api_aliases: CommaSeparated = Field(
-        default=(),
+        (),
         description="Additional path prefixes of the API, comma-separated, such as /wp-json/tribe/events/v1. Beside "
         "a prefix that ends in /tribe/events/v1, the core routes of WordPress are served at wp/v2.",
     )
     cors_origins: CommaSeparated = Field(
-        default=("*",),
+        ("*",),
         description="Origins whose scripts may read responses, comma-separated; * allows all, empty allows none.",
     )
     pool_size: int = Field(
-        default=10,
+        10,
         ge=1,
         le=500,
         description="Maximum number of database connections per process; public reads use at most 40 % of them.",
     )
     max_connections_per_client: int = Field(
-        default=4,
+        4,
         ge=0,
         le=500,
         description="Maximum number of database connections that one client IP address may use at the same time "
@@ -129,120 +125,107 @@ class Settings(BaseModel):
         "limit.",
     )
     pool_timeout: float = Field(
-        default=1.0, gt=0, le=60, description="Seconds to wait for a database connection before responding 503."
+        1.0, gt=0, le=60, description="Seconds to wait for a database connection before responding 503."
     )
     statement_timeout: float = Field(
-        default=10.0, gt=0, le=600, description="Maximum duration of one database statement, in seconds."
+        10.0, gt=0, le=600, description="Maximum duration of one database statement, in seconds."
     )
     public_statement_timeout: float = Field(
-        default=3.0,
-        gt=0,
-        le=600,
-        description="Maximum duration of one database statement of an anonymous read, in seconds.",
+        3.0, gt=0, le=600, description="Maximum duration of one database statement of an anonymous read, in seconds."
     )
     transaction_timeout: float = Field(
-        default=10.0,
+        10.0,
         gt=0,
         le=600,
         description="Maximum duration of one write, including a whole batch, in seconds; longer writes are "
         "rolled back and get 503.",
     )
     prepared_statements: bool = Field(
-        default=True, description="Use prepared statements; set to false behind PgBouncer in transaction mode."
+        True, description="Use prepared statements; set to false behind PgBouncer in transaction mode."
     )
-    max_body_bytes: int = Field(
-        default=2 * 1024 * 1024, ge=1024, description="Maximum size of a request body, in bytes."
-    )
+    max_body_bytes: int = Field(2 * 1024 * 1024, ge=1024, description="Maximum size of a request body, in bytes.")
     max_records_per_day: int = Field(
-        default=5000,
+        5000,
         ge=0,
         description="Maximum number of records that an account below the role editor may create per day (UTC); 0 "
         "disables the limit.",
     )
     smtp_url: SecretStr = Field(
-        default=SecretStr(""),
+        SecretStr(""),
         description="SMTP server for invitations and password resets, such as "
         "smtps://user:password@smtp.example.org, or smtp:// with STARTTLS if the server offers it, and always if the "
         "URL has a password. Empty: the console shows links to administrators instead.",
     )
     email_from: str = Field(
-        default="",
+        "",
         description="Sender of e-mails, such as calendar@example.org; empty: calendar@ and the host of the base URL.",
     )
-    trash_days: int = Field(default=30, ge=1, description="Days before trashed records are deleted permanently.")
+    trash_days: int = Field(30, ge=1, description="Days before trashed records are deleted permanently.")
     history_days: int = Field(
-        default=365, ge=1, description="Days for which the change log and the history of records are kept."
+        365, ge=1, description="Days for which the change log and the history of records are kept."
     )
     trusted_proxies: CommaSeparated = Field(
-        default=(),
+        (),
         description="IP addresses and networks of the proxies in front of the server, comma-separated, such as "
         "127.0.0.1, 10.1.0.0/16. The client is the last address in X-Forwarded-For that is not one "
         "of them; empty: the header is ignored.",
     )
     cache_mb: int = Field(
-        default=64, ge=0, le=65536, description="Size of the response cache per process, in megabytes; 0 disables it."
+        64, ge=0, le=65536, description="Size of the response cache per process, in megabytes; 0 disables it."
     )
     shared_cache_seconds: int = Field(
-        default=10, ge=0, description="Seconds a shared cache (Varnish, a CDN) may store a public response."
+        10, ge=0, description="Seconds a shared cache (Varnish, a CDN) may store a public response."
     )
     stale_if_error_seconds: int = Field(
-        default=60,
+        60,
         ge=0,
         le=3600,
         description="Seconds for which cached public responses are still served while the database is "
         "unavailable or, up to 60 seconds, while all connections for public reads are in use; 0 disables this.",
     )
     purge_urls: CommaSeparated = Field(
-        default=(),
-        description="Shared caches to purge after each write, comma-separated, such as http://127.0.0.1:6081/.",
+        (), description="Shared caches to purge after each write, comma-separated, such as http://127.0.0.1:6081/."
     )
     tiles_url: str = Field(
-        default="https://tile.openstreetmap.org/{z}/{x}/{y}.png",
+        "https://tile.openstreetmap.org/{z}/{x}/{y}.png",
         description="Map tile URL template with {z}, {x}, {y}; empty disables maps. Loaded only after the "
         "visitor consents.",
     )
-    tiles_attribution: str = Field(default="© OpenStreetMap contributors", description="Attribution shown on maps.")
-    media_dir: str = Field(
-        default="media", description="Media directory; also holds uploads in progress when S3 is used."
-    )
+    tiles_attribution: str = Field("© OpenStreetMap contributors", description="Attribution shown on maps.")
+    media_dir: str = Field("media", description="Media directory; also holds uploads in progress when S3 is used.")
     media_url: str = Field(
-        default="",
-        description="Base URL of image files (CDN or public bucket); empty: served under /media.",
+        "", description="Base URL of image files (CDN or public bucket); empty: served under /media."
     )
     max_upload_bytes: int = Field(
-        default=20 * 1024 * 1024, ge=1024, description="Maximum size of an uploaded image, in bytes."
+        20 * 1024 * 1024, ge=1024, description="Maximum size of an uploaded image, in bytes."
     )
-    image_workers: int = Field(
-        default=1, ge=1, le=64, description="Images decoded at the same time by one server process."
-    )
-    s3_bucket: str = Field(default="", description="Bucket for image files; empty: stored in the media directory.")
-    s3_endpoint: str = Field(
-        default="https://s3.amazonaws.com", description="URL of the S3-compatible storage service."
-    )
-    s3_region: str = Field(default="", description="Region of the bucket, if the service uses regions.")
-    s3_access_key: str = Field(default="", description="Access key ID.")
-    s3_secret_key: SecretStr = Field(default=SecretStr(""), description="Secret access key.")
+    image_workers: int = Field(1, ge=1, le=64, description="Images decoded at the same time by one server process.")
+    s3_bucket: str = Field("", description="Bucket for image files; empty: stored in the media directory.")
+    s3_endpoint: str = Field("https://s3.amazonaws.com", description="URL of the S3-compatible storage service.")
+    s3_region: str = Field("", description="Region of the bucket, if the service uses regions.")
+    s3_access_key: str = Field("", description="Access key ID.")
+    s3_secret_key: SecretStr = Field(SecretStr(""), description="Secret access key.")
     fetch_allowed_networks: CommaSeparated = Field(
-        default=(),
+        (),
         description="Non-public networks that images and imported files may be fetched from, comma-separated, such "
         "as 10.1.0.0/16 or 10.1.2.3:8080.",
     )
     metrics_port: int = Field(
-        default=0, ge=0, le=65535, description="Port of the Prometheus metrics of the server; 0 disables them."
+        0, ge=0, le=65535, description="Port of the Prometheus metrics of the server; 0 disables them."
     )
     worker_metrics_port: int = Field(
-        default=0, ge=0, le=65535, description="Port of the Prometheus metrics of the worker; 0 disables them."
+        0, ge=0, le=65535, description="Port of the Prometheus metrics of the worker; 0 disables them."
     )
-    metrics_host: str = Field(default="127.0.0.1", description="IP address on which the metrics ports listen.")
+    metrics_host: str = Field("127.0.0.1", description="IP address on which the metrics ports listen.")
     traces_url: str = Field(
-        default="",
+        "",
         description="URL of an OpenTelemetry collector for traces (OTLP over HTTP), such as "
         "http://127.0.0.1:4318/v1/traces; needs kalends[otel]. Empty: no traces.",
     )
     traces_ratio: float = Field(
-        default=1.0, ge=0, le=1, description="Share of requests and jobs that are traced, from 0 to 1."
+        1.0, ge=0, le=1, description="Share of requests and jobs that are traced, from 0 to 1."
     )
-    log_format: str = Field(default="json", description="Log format: json, or plain for reading in a terminal.")
+    log_format: str = Field("json", description="Log format: json, or plain for reading in a terminal.")
 
     @property
     def owner_url(self) -> str:
@@ -250,16 +233,15 @@ class Settings(BaseModel):
 
     @property
     def owner_urls(self) -> UrlByCell:
-        """Return the URLs of the cells with the owner's login."""
         return self.cell_owners or self.cells
 
     @property
     def members(self) -> "Mapping[str, Settings]":
-        """Return the settings of each database by the name of its cell; the only one has an empty name."""
+        """Return each database's settings by cell name; a single database has an empty name."""
         return {name: self.for_cell(name) for name in self.cells} or {"": self}
 
     def for_cell(self, name: str) -> Self:
-        """Return the settings of a process that uses one cell, as if there were no other."""
+        """Return the settings for a process that uses only this cell."""
         urls = {
             "database_url": self.cells[name],
             "migration_url": self.cell_owners.get(name, ""),
@@ -419,11 +401,11 @@ class Settings(BaseModel):
 
 
 class InvalidSettings(Exception):
-    """Settings are invalid; the message names each of them and its rule."""
+    pass
 
 
 def read_settings(**overrides: Any) -> Settings:
-    """Read the settings from the environment; raise InvalidSettings if one is wrong or unknown."""
+    """Read the settings from the environment; raise InvalidSettings if a setting is invalid or unknown."""
     if unknown := find_unknown(os.environ):
         raise InvalidSettings("\n".join(unknown))
     try:
@@ -437,13 +419,12 @@ def read_settings(**overrides: Any) -> Settings:
 
 
 def _read_environment() -> dict[str, str]:
-    """Return the settings that the environment contains, as texts."""
     variables = {name: f"KALENDS_{name.upper()}" for name in Settings.model_fields}
     return {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}
 
 
 def find_unknown(environment: Iterable[str]) -> list[str]:
-    """Return a message for each variable with the prefix of settings that is not a setting."""
+    """Return a message for each unknown variable that starts with the settings prefix."""
     known = {f"KALENDS_{name.upper()}" for name in Settings.model_fields} | NOT_SETTINGS
     messages: list[str] = []
     for name in sorted(environment):
@@ -454,7 +435,7 @@ def find_unknown(environment: Iterable[str]) -> list[str]:
 
 
 def _describe_value(detail: Mapping[str, Any]) -> str:
-    """Return the invalid value as it was set; nothing if it is a secret."""
+    """Return the invalid value as it was set; "" if it is a secret."""
     name = str(detail["loc"][0])
     if Settings.model_fields[name].annotation is SecretStr:
         return ""
@@ -462,7 +443,7 @@ def _describe_value(detail: Mapping[str, Any]) -> str:
 
 
 def _describe_rule(detail: Mapping[str, Any]) -> str:
-    """Return the rule that the value of a setting breaks, as a predicate."""
+    """Return the violated rule as a predicate, such as "must be an integer"."""
     if detail["type"] == "value_error":
         return str(detail["msg"]).removeprefix("Value error, ").rstrip(".")
     field = Settings.model_fields[str(detail["loc"][0])]

@@ -1,25 +1,33 @@
-"""Fixtures of all tests: PostgreSQL, migrated databases and server processes; and the markers of `just test`."""
+"""Fixtures of all tests: PostgreSQL, migrated databases and server processes; and the markers of slow tests.
+
+Fixtures import the application themselves: tests/unit does not need it.
+"""
+
+from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path, PurePath
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from tests.api.running_app import HOST, User, add_users
 from tests.servers import EMPTY_CELLS, WITH_CELLS, Server
 from tools.postgres import PostgresError, throwaway
 
-pytest_plugins = ["tests.description.plugin"]  # Validates every response against /doc.
+if TYPE_CHECKING:
+    from tests.api.running_app import RunningApp, User
+
+# The first one validates every response against /doc.
+pytest_plugins = ["tests.description.plugin", "tests.markers"]
 
 TESTS = Path(__file__).parent
 
@@ -35,13 +43,11 @@ PATH_MARKERS = {
     "cells/test_site_move_commands.py": ["process"],
     "cells/test_site_move_crashes.py": ["process"],
     "cells/test_site_moves.py": ["process"],
-    "cells/test_site_moves_routed.py": ["process"],
     "commands": ["process"],
     "console/test_emails.py": ["process"],
     "console/test_editor_bundle.py": ["npm"],
     "console/test_rich_text.py": ["npm"],
     "deploy/test_distributions.py": ["process"],
-    "description/test_document.py": ["exhaustive"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],
     "faults": ["process"],
@@ -67,13 +73,19 @@ PATH_MARKERS = {
     "replicas": ["process"],
     "robustness": ["process"],
     "robustness/test_site_against_model.py": ["exhaustive"],
-    "security": ["exhaustive"],
+    "security/test_cache_memory.py": ["process"],
+    "security/test_connections.py": ["process"],
+    "security/test_expensive_bodies.py": ["process"],
+    "security/test_http_semantics.py": ["process"],
+    "security/test_read_only_database.py": ["process"],
+    "security/test_request_head.py": ["process"],
     "seed": ["process"],
     "series/test_series_horizon.py": ["process"],
     "series/test_series_model.py": ["exhaustive"],
     "series/test_series_robustness.py": ["process"],
     "site_archive": ["process"],
     "speed": ["process"],
+    "unit/description/test_document.py": ["exhaustive"],
     "upgrade": ["process"],
 }
 FIXTURE_MARKERS = {
@@ -84,10 +96,8 @@ FIXTURE_MARKERS = {
     "stage": "varnish",
     "start_server": "process",
 }
-# Of a test that needs a database, the quick suite runs this many parameter sets. The others are marked `exhaustive`.
-QUICK_PARAMETER_SETS = 2
-# The hosts of the site in a cell.
-HOSTS = (HOST, "lists.example", "localhost", "127.0.0.1")
+# The hosts of the site in a cell; the first one is that of tests/api.
+HOSTS = ("calendar.test", "lists.example", "localhost", "127.0.0.1")
 # Tests of a server or command without a directory: any host is served, /readyz has one line, no --site is needed.
 WITHOUT_CELLS = {
     "tests/api/test_hostile_requests.py::test_request_without_host_is_served",
@@ -96,14 +106,12 @@ WITHOUT_CELLS = {
     "tests/api/test_responses.py::test_links_use_request_url_or_configured_base_url",
     "tests/api/test_server_process.py::test_aborted_request_body_is_logged_as_408",
     "tests/console/test_emails.py::test_link_in_email_never_follows_the_host_header",
-    "tests/pages/test_site_isolation.py::test_pages_and_feeds_are_isolated_per_site",
     "tests/series/test_series_owners.py::test_a_site_with_series_can_be_removed",
     "tests/series/test_series_times.py::test_new_time_zone_data_moves_instants_and_not_clocks",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    parameter_sets: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if WITH_CELLS and item.nodeid.partition("[")[0] in WITHOUT_CELLS:
             item.add_marker(pytest.mark.skip(reason="differs with a directory"))
@@ -111,14 +119,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         markers = {marker for name, marker in FIXTURE_MARKERS.items() if name in fixtures}
         for marker in markers.union(find_path_markers(item.path)):
             item.add_marker(marker)
-        if "postgres_url" in fixtures:
-            parameter_sets[item.nodeid.partition("[")[0]].append(item)
-    for variants in parameter_sets.values():
-        last = len(variants) - 1
-        quick = {n * last // (QUICK_PARAMETER_SETS - 1) for n in range(QUICK_PARAMETER_SETS)}
-        for number, item in enumerate(variants):
-            if number not in quick:
-                item.add_marker("exhaustive")
 
 
 @cache
@@ -167,7 +167,7 @@ def template_database(request: pytest.FixtureRequest, postgres_url: str) -> Iter
 
 async def add_directory(database_url: str, cell: str, empty_cells: Mapping[str, str]) -> None:
     """Make a database with one site a cell, with the directory of all cells and the hosts that the tests use."""
-    from kalends.store import directory_changes
+    from kalends.fleet.storage import directory as directory_changes
 
     with psycopg.connect(database_url) as connection:
         for host in HOSTS:
@@ -180,12 +180,38 @@ async def add_directory(database_url: str, cell: str, empty_cells: Mapping[str, 
 @pytest.fixture(scope="session")
 def user_template(postgres_url: str, template_database: str) -> Iterator[tuple[str, dict[str, User]]]:
     """Return the name of a database with one user of each role, to be copied, and these users."""
+    from tests.api.running_app import add_users
+
     with temporary_database(postgres_url, template=template_database) as name:
         try:
             users = asyncio.run(add_users(replace_database(postgres_url, name)))
         except Exception as error:
             pytest.fail(f"The users of the tests cannot be created: {error!r}", pytrace=False)
         yield name, users
+
+
+@pytest.fixture(scope="session")
+def shared_app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[RunningApp]:
+    """Return an application for many tests; each adds a site and leaves the first one alone."""
+    from kalends.store.sites import add_host
+    from tests.api.running_app import HOST, RunningApp
+
+    template, users = user_template
+    with temporary_database(postgres_url, template=template) as name:
+        url = replace_database(postgres_url, name)
+        if not WITH_CELLS:
+            asyncio.run(add_host(url, HOST, 1))
+        with RunningApp(url, users) as running:
+            yield running
+
+
+@pytest.fixture(scope="session")
+def shared_app_with_purges(shared_app: RunningApp) -> Iterator[RunningApp]:
+    """Return an application like `shared_app` whose responses have surrogate keys."""
+    from tests.api.running_app import RunningApp
+
+    with RunningApp(shared_app.database_url, {}, {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"}) as running:
+        yield running
 
 
 @pytest.fixture
@@ -246,6 +272,23 @@ def stop(session: pytest.Session, reason: str) -> NoReturn:
 def replace_database(postgres_url: str, database: str) -> str:
     """Return the URL of another database on the same server."""
     return urlsplit(postgres_url)._replace(path=f"/{database}").geturl()
+
+
+@contextmanager
+def keep_logging() -> Iterator[None]:
+    """Undo what a program that is called in this process does to the loggers of all later tests."""
+    loggers = [
+        logging.root,
+        *(logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)),
+    ]
+    states = [(logger, logger.level, logger.handlers[:], logger.propagate, logger.disabled) for logger in loggers]
+    try:
+        yield
+    finally:
+        for logger, level, handlers, propagate, disabled in states:
+            logger.setLevel(level)
+            logger.handlers[:] = handlers
+            logger.propagate, logger.disabled = propagate, disabled
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from datamodel_code_generator import InputFileType, PythonVersion, generate
 from datamodel_code_generator.enums import DataModelType
 
 from kalends.api.description.document import make_document
-from kalends.api.routes import INTERFACE
+from kalends.routes import INTERFACE
 
 MODELS = Path(__file__).resolve().parent.parent / "tests" / "description" / "client" / "models.py"
 
 
 def render() -> str:
     """Return the models of all schemas, generated without special knowledge of the API."""
-    document = orjson.loads(make_document(INTERFACE.namespace, "en", 12))
+    document = orjson.loads(make_document(INTERFACE, "en", 12))
     models = generate(
         orjson.dumps(document).decode(),
         input_file_type=InputFileType.OpenAPI,

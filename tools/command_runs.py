@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import typer.main
 
-from kalends.cli import app
+from kalends.commands import app
 
 NO_DIRECTORY: Final = "There is no directory: set KALENDS_DIRECTORY_URL"
 # Nothing listens on this port.

@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 
 from kalends.api.description.document import make_document
-from kalends.api.description.fields import flatten_fields, format_default, format_limits, format_type
-from kalends.api.description.reference import resolve
-from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.api.description.reference import flatten_fields, format_default, format_limits, format_type, resolve
+from kalends.routes import EXTENSION, INTERFACE
 from tools import differences
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -22,15 +21,15 @@ def render() -> dict[str, str]:
     """Return the pages by file name."""
     pages: dict[str, str] = {}
     links: list[str] = []
-    for namespace in (INTERFACE.namespace, EXTENSION.namespace):
-        document = orjson.loads(make_document(namespace, "en", 12))
+    for interface in (INTERFACE, EXTENSION):
+        namespace, document = interface.namespace, orjson.loads(make_document(interface, "en", 12))
         for tag in document["tags"]:
             name = tag["name"] if namespace == INTERFACE.namespace else f"{tag['name']}-extensions"
             name = "changes" if tag["name"] == "changes" else "batch" if tag["name"] == "batch" else name
             title = tag["description"] if namespace == INTERFACE.namespace else f"{tag['description']} (extensions)"
             pages[f"{name}.md"] = "\n".join(_page(title, tag["name"], namespace, document)) + "\n"
             links.append(f"| [{title}]({name}.md) | `{{api_root}}/{namespace}` |")
-    first = orjson.loads(make_document(INTERFACE.namespace, "en", 12))
+    first = orjson.loads(make_document(INTERFACE, "en", 12))
     pages["errors.md"] = "\n".join(_errors()) + "\n"
     pages["headers.md"] = "\n".join(_headers(first)) + "\n"
     pages["README.md"] = "\n".join(_index(first, links)) + "\n"
@@ -93,7 +92,7 @@ def _operation(
 
 
 def _errors() -> Iterator[str]:
-    from kalends.api.description.errors import ERROR_CODES
+    from kalends.api.description.error_codes import ERROR_CODES
 
     yield from ("# Error codes", "", NOTE, "")
     yield 'Every error has the form `{"code", "message", "data": {"status"}}`.'

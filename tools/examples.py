@@ -17,12 +17,14 @@ from uuid import UUID
 import httpx
 from PIL import Image
 
+from kalends.accounts.operations import user_accounts
 from kalends.api.description.document import EXAMPLE_API, EXAMPLE_BASE, EXAMPLE_EXTENSION, EXAMPLES
 from kalends.asgi import create_application
-from kalends.core.messages import Message
-from kalends.http.language import LANGUAGES
-from kalends.operations import accounts, sites
-from kalends.store import imports
+from kalends.calendar.operations import site_options
+from kalends.core import credentials
+from kalends.core.messages import LANGUAGES, Message
+from kalends.core.times import utc_now
+from kalends.imports.storage import import_tables
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
 from tools.postgres import throwaway
@@ -94,7 +96,7 @@ IMPORT_ROWS = (
         "title": "Summer fair",
         "identity": "18@town.example.org",
         "line": 21,
-        "reasons": [imports.encode_message(Message("The end is before the start."))],
+        "reasons": [import_tables.encode_message(Message("The end is before the start."))],
         "state": "skipped",
     },
     {"action": "duplicate", "title": "Flea market", "identity": "19@town.example.org", "state": "waiting"},
@@ -143,7 +145,7 @@ def make_examples() -> dict[str, Any]:
 
 async def _record_examples(database_url: str) -> dict[str, Any]:
     await _add_users(database_url)
-    with _frozen_time(database_url):
+    with _frozen_server(database_url):
         async with _client() as client:
             auth = httpx.BasicAuth(LOGIN, PASSWORD)
             responses = await _record_responses(client, auth)
@@ -200,10 +202,8 @@ async def _record_responses(client: httpx.AsyncClient, admin: httpx.BasicAuth) -
 async def _record_image_responses(
     client: httpx.AsyncClient, auth: httpx.BasicAuth, responses: dict[str, Any]
 ) -> None:
-    """Record the responses about images, with a GIF because its bytes do not depend on library versions."""
-    content = io.BytesIO()
-    Image.new("P", (40, 30)).save(content, "GIF")
-    upload = {"files": {"file": ("orchids.gif", content.getvalue())}, "data": IMAGE}
+    """Record the responses about images."""
+    upload = {"files": {"file": ("orchids.gif", draw_image())}, "data": IMAGE}
     requests: list[tuple[str, str, str, dict[str, Any]]] = [
         ("createMedia", "POST", "", upload),
         ("listMedia", "GET", "", {}),
@@ -217,6 +217,13 @@ async def _record_image_responses(
         if not response.is_success:
             raise SystemExit(f"{method} {url}: {response.status_code} {response.text}")
         responses[name] = response.json()
+
+
+def draw_image() -> bytes:
+    """Return a GIF, whose bytes do not depend on library versions."""
+    content = io.BytesIO()
+    Image.new("P", (40, 30)).save(content, "GIF")
+    return content.getvalue()
 
 
 async def _record_import_responses(
@@ -258,9 +265,9 @@ async def _change_run(
     try:
         async with database.transaction(HOST, NOW, writing=True) as tx:
             numbered = [{"number": number, "kind": "events", **row} for number, row in enumerate(rows, 1)]
-            await imports.add_rows(tx, run_id, numbered)
-            counts = imports.encode(await imports.count_rows(tx, run_id))
-            await imports.change_run(tx, run_id, {**values, "counts": counts})
+            await import_tables.add_rows(tx, run_id, numbered)
+            counts = import_tables.encode(await import_tables.count_rows(tx, run_id))
+            await import_tables.change_run(tx, run_id, {**values, "counts": counts})
     finally:
         await database.close()
 
@@ -310,28 +317,44 @@ async def _add_users(database_url: str) -> None:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction(HOST, NOW, writing=True) as tx:
-            await sites.set_site(tx, "timezone", "Europe/Berlin")
-            with patch("kalends.core.credentials.new_application_password", return_value=PASSWORD):
+            await site_options.set_site(tx, "timezone", "Europe/Berlin")
+            with patch.object(credentials, "new_application_password", return_value=PASSWORD):
                 for login, role in ((LOGIN, "administrator"), ("berta", "contributor"), ("reader", "editor")):
-                    await accounts.add_user(tx, login, role, f"{login}@example.org")
-                    await accounts.add_application_password(tx, login, "examples", read_only=login == "reader")
+                    await user_accounts.add_user(tx, login, role, f"{login}@example.org")
+                    await user_accounts.add_application_password(tx, login, "examples", read_only=login == "reader")
     finally:
         await database.close()
 
 
 @contextmanager
-def _frozen_time(database_url: str) -> Iterator[None]:
-    """Freeze the time and replace random values."""
+def freeze() -> Iterator[None]:
+    """Freeze the time and number the UIDs."""
     numbers = count(1)
+
+    def make_uid() -> str:
+        return str(UUID(int=(0x019D << 112) + (7 << 76) + next(numbers)))
+
+    def get_now(now: datetime = NOW) -> datetime:
+        return now
+
+    # Other modules have imported the function, and some use it as a default, so its code is replaced.
+    original = utc_now.__code__, utc_now.__defaults__
+    utc_now.__code__, utc_now.__defaults__ = get_now.__code__, get_now.__defaults__
+    try:
+        with patch.object(credentials, "new_uid", make_uid):
+            yield
+    finally:
+        utc_now.__code__, utc_now.__defaults__ = original
+
+
+@contextmanager
+def _frozen_server(database_url: str) -> Iterator[None]:
+    """Freeze the time, and set the environment of a server."""
     environment = {**os.environ, "KALENDS_DATABASE_URL": database_url, "KALENDS_CACHE_MB": "0"}
     with (
         TemporaryDirectory() as directory,
         patch.dict(os.environ, {**environment, "KALENDS_MEDIA_DIR": f"{directory}/media"}),
-        patch("kalends.asgi.utc_now", return_value=NOW),
-        patch(
-            "kalends.core.credentials.new_uid",
-            side_effect=lambda: str(UUID(int=(0x019D << 112) + (7 << 76) + next(numbers))),
-        ),
+        freeze(),
     ):
         yield
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import httpx
 
-from kalends.api.routes import EXTENSION, INTERFACE
-from kalends.operations import accounts
+from kalends.accounts.operations import user_accounts
+from kalends.routes import EXTENSION, INTERFACE
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
 from tools.postgres import throwaway
@@ -116,8 +116,8 @@ async def _add_users(database_url: str) -> dict[str, str]:
     try:
         async with database.transaction("127.0.0.1", datetime.now(UTC).replace(microsecond=0), writing=True) as tx:
             for role in ROLES:
-                await accounts.add_user(tx, role, role, "")
-                passwords[role] = await accounts.add_application_password(tx, role, "fuzz")
+                await user_accounts.add_user(tx, role, role, "")
+                passwords[role] = await user_accounts.add_application_password(tx, role, "fuzz")
     finally:
         await database.close()
     return passwords

@@ -36,10 +36,10 @@ SITE_PACKAGES: Final = f"{ENVIRONMENT}/lib/python{PYTHON}/site-packages"
 COMPILED: Final = (
     "alembic.command",
     "granian.server",
-    "kalends.adapters.image_worker_main",
-    "kalends.adapters.import_worker_main",
+    "kalends.media.adapters.image_worker_main",
+    "kalends.imports.adapters.import_worker_main",
     "kalends.asgi",
-    "kalends.cli",
+    "kalends.commands",
     "kalends.worker",
 )
 
@@ -140,7 +140,7 @@ def trim(packages: Path) -> None:
 
 def write_containerfile(dockerfile: str) -> str:
     """Return the last stage of Dockerfile on the trimmed base, after a stage that makes the environment."""
-    launcher = f"#!{ENVIRONMENT}/bin/python3\\nimport sys\\nfrom kalends.cli import main\\nsys.exit(main())\\n"
+    launcher = f"#!{ENVIRONMENT}/bin/python3\\nimport sys\\nfrom kalends.commands import main\\nsys.exit(main())\\n"
     last_stage = re.split(r"(?m)^FROM .*\n", dockerfile)[-1]
     return f"""FROM {BASE_IMAGE} AS build
 COPY site-packages {SITE_PACKAGES}

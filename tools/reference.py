@@ -6,8 +6,8 @@ from typing import Any
 
 import typer.main
 
-from kalends.cli import app
-from kalends.operations.sites import SITE_KEYS
+from kalends.calendar.operations.site_options import SITE_KEYS
+from kalends.commands import app
 from kalends.settings import Settings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"

@@ -16,7 +16,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 
-from kalends.http.language import CATALOGUES, DEFAULT, LANGUAGES
+from kalends.core.messages import CATALOGUES, DEFAULT, LANGUAGES
 
 PACKAGE = CATALOGUES.parent
 # Functions with translatable arguments, and the positions of these.
@@ -31,13 +31,11 @@ KEYWORDS = {
 }
 # Modules whose messages only operators see.
 ENGLISH_ONLY = {
-    "operations/record_history.py",
-    "operations/site_archive/restore.py",
-    "operations/site_archive/row_checks.py",
-    "operations/site_archive/row_types.py",
-    "operations/site_archive/rules.py",
+    "calendar/operations/record_history.py",
+    "fleet/operations/site_archive.py",
+    "fleet/operations/archive_rows.py",
     "demo/seed.py",
-    "demo/events.py",
+    "demo/demo_records.py",
 }
 FIXED_DATE = datetime(2000, 1, 1, tzinfo=UTC)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")

@@ -1,1 +1,1 @@
-"""Systems outside of the process and the database: other servers, file storage, the image decoder process."""
+"""Clients for other servers and programs, except the database."""

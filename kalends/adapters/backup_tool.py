@@ -1,4 +1,4 @@
-"""The backups that pgBackRest knows on this machine."""
+"""The newest pgBackRest backups on this machine."""
 
 import json
 import shutil
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-# Seconds for the program to read its repository.
+# Seconds to wait for pgBackRest to read its repository.
 TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The newest backup of a stanza; `finished` is None if there is none."""
+    """A stanza's newest backup; `finished` is None if there is none."""
 
     stanza: str
     status: str
@@ -23,11 +23,11 @@ class Backup:
 
 
 class BackupToolFailed(Exception):
-    """The program is installed but cannot list its backups; the message is its own."""
+    """Raised if pgBackRest is installed but cannot list its backups; the message is its output."""
 
 
 def list_newest_backups(timeout: float = TIMEOUT) -> list[Backup] | None:
-    """Return the newest backup of each stanza; None if pgBackRest is not installed."""
+    """Return each stanza's newest backup, or None if pgBackRest is not installed."""
     program = shutil.which("pgbackrest")
     if program is None:
         return None

@@ -1,7 +1,7 @@
-"""The metrics of server and worker for Prometheus: one row per metric, and the port that Prometheus reads.
+"""Prometheus metrics of the server and worker, and the port that exposes them.
 
-The client library decides at its import whether several processes count together, so it is imported late, after
-`kalends serve` has set the directory that its processes share.
+The client library checks for multiprocess mode when it is imported, so it is imported only after `kalends serve` has
+set the directory that its processes share.
 """
 
 import os
@@ -16,20 +16,20 @@ DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric, and which process exports it."""
+    """A metric and the process that exports it."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     process: Literal["server", "worker", "both"]
     description: str
     labels: tuple[str, ...] = ()
-    # How the values of several server processes become one, if it is a gauge.
+    # How to combine a gauge's values from several server processes.
     merge: Literal["livesum", "livemax"] = "livesum"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value of a metric that is read at a scrape."""
+    """A metric value read at scrape time."""
 
     metric: Metric
     value: float
@@ -38,7 +38,6 @@ class Sample:
 
 INFO = Metric("kalends_info", "gauge", "both", "Version of Kalends, as a label", ("version",))
 
-# Requests.
 REQUESTS = Metric(
     "kalends_requests_total",
     "counter",
@@ -63,7 +62,7 @@ UNAVAILABLE = Metric(
     "kalends_unavailable_total", "counter", "server", "Responses with status 503 or 507, by cause", ("cause",)
 )
 
-# Database connections of the server processes, by cell; without a directory the label is empty.
+# Labeled by cell; the label is empty if there is no cell directory.
 POOL_SIZE = Metric(
     "kalends_pool_size", "gauge", "server", "Maximum number of database connections of all processes", ("cell",)
 )
@@ -88,7 +87,6 @@ MOVE_AGE = Metric(
     ("state",),
 )
 
-# A replica.
 REPLICA_READS = Metric(
     "kalends_replica_reads_total",
     "counter",
@@ -104,7 +102,6 @@ REPLICA_LAG = Metric(
     merge="livemax",
 )
 
-# Backups.
 BACKUP_AGE = Metric(
     "kalends_backup_age_seconds",
     "gauge",
@@ -113,7 +110,6 @@ BACKUP_AGE = Metric(
     ("stanza",),
 )
 
-# The database.
 DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0", ("cell",))
 SCHEMA = Metric(
     "kalends_schema_info",
@@ -140,7 +136,6 @@ HEARTBEAT_AGE = Metric(
     ("cell",),
 )
 
-# The worker and its queue.
 JOBS = Metric(
     "kalends_jobs_total",
     "counter",
@@ -164,34 +159,17 @@ OLDEST_JOB = Metric(
     ("queue",),
 )
 
-# The metrics of every server and worker.
+# Metrics that every server and worker exports.
 METRICS: Final = (
-    INFO,
-    REQUESTS,
-    REQUEST_SECONDS,
-    STALE,
-    STARVED,
-    UNAVAILABLE,
-    POOL_SIZE,
-    POOL_USED,
-    POOL_WAITING,
-    DATABASE_UP,
-    SCHEMA,
-    SCHEMA_USABLE,
-    MARKS_MISSING,
-    HEARTBEAT_AGE,
-    JOBS,
-    JOB_SECONDS,
-    QUEUE_JOBS,
-    OLDEST_JOB,
-)
-# The metrics of servers with cells or a replica, and of workers on a machine with pgBackRest.
+    INFO, REQUESTS, REQUEST_SECONDS, STALE, STARVED, UNAVAILABLE, POOL_SIZE, POOL_USED, POOL_WAITING, DATABASE_UP,
+    SCHEMA, SCHEMA_USABLE, MARKS_MISSING, HEARTBEAT_AGE, JOBS, JOB_SECONDS, QUEUE_JOBS, OLDEST_JOB,
+)  # fmt: skip
+# Metrics exported only by servers with cells or a replica, and by workers on machines with pgBackRest.
 OPTIONAL_METRICS: Final = (ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE)
 
 
 @cache
 def get_instrument(metric: Metric) -> Any:
-    """Return the counter, gauge or histogram of a metric in this process."""
     from prometheus_client import Counter, Gauge, Histogram
 
     if metric.kind == "gauge":
@@ -201,19 +179,19 @@ def get_instrument(metric: Metric) -> Any:
 
 @cache
 def find_series(metric: Metric, *labels: str) -> Any:
-    """Return one time series of a metric. Looking it up costs more than counting, so it is kept."""
+    """Return one of a metric's time series, cached because the lookup costs more than counting."""
     instrument = get_instrument(metric)
     return instrument.labels(*labels) if labels else instrument
 
 
 class StateCollector:
-    """Reads the metrics that are states at each scrape."""
+    """Reads state metrics at each scrape."""
 
     def __init__(self, read: Callable[[], Iterable[Sample]]) -> None:
         self._read = read
 
     def describe(self) -> list[Any]:
-        """Return nothing; otherwise the library would read the state to find the names of the metrics."""
+        """Return nothing; otherwise the library would call `collect` to get the metric names."""
         return []
 
     def collect(self) -> Iterator[Any]:
@@ -230,7 +208,7 @@ class StateCollector:
 
 
 class ProcessCollector:
-    """Adds up the metrics of all server processes, which write to files in one directory."""
+    """Adds up the metrics that all server processes write to files in one directory."""
 
     def __init__(self, directory: Path) -> None:
         from prometheus_client.multiprocess import MultiProcessCollector
@@ -241,7 +219,7 @@ class ProcessCollector:
     def collect(self) -> Iterable[Any]:
         from prometheus_client.multiprocess import mark_process_dead
 
-        # Gauges of a process that was killed would otherwise be added up forever.
+        # Otherwise, gauges from killed processes would be added up forever.
         for path in self._directory.glob("gauge_live*.db"):
             pid = int(path.stem.rpartition("_")[2])
             if not _is_running(pid):
@@ -251,14 +229,14 @@ class ProcessCollector:
 
 
 class UsageCollector:
-    """Adds up what the client library says about each server process: `process_cpu_seconds_total` and so on."""
+    """Sums process metrics such as `process_cpu_seconds_total` over all server processes."""
 
-    # These are no sums: the lowest limit, and the first start.
+    # For these, the sum is meaningless, so use the lowest value: the smallest limit and the earliest start.
     LOWEST = ("process_max_fds", "process_start_time_seconds")
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        # The last values of counters by name and process: a process that ends must not lower the sum.
+        # The last counter values by name and process, kept because the sum must not drop when a process ends.
         self._counted: dict[str, dict[int, float]] = {}
 
     def collect(self) -> Iterator[Any]:
@@ -291,7 +269,7 @@ def _is_running(pid: int) -> bool:
 
 
 def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample]]) -> None:
-    """Serve the metrics on a port, in a thread of this process."""
+    """Serve the metrics on a port, in a thread."""
     from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 
     registry = REGISTRY
@@ -304,5 +282,5 @@ def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample
 
 
 def without_directory(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a process that counts by itself."""
+    """Return the environment without the shared metrics directory, for a process that counts separately."""
     return {name: value for name, value in environment.items() if name != DIRECTORY_VARIABLE}

@@ -1,11 +1,11 @@
-"""Client for the PURGE requests that remove outdated responses from shared caches."""
+"""Remove outdated responses from shared caches with PURGE requests."""
 
 from collections.abc import Iterable
 from typing import Final
 
 import httpcore
 
-# Seconds for each of connecting, sending and receiving.
+# Timeout in seconds, applied separately to connecting, sending and receiving.
 TIMEOUT: Final = 2.0
 
 

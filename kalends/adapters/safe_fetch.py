@@ -1,7 +1,7 @@
-"""HTTP client for user-supplied URLs, hardened against SSRF.
+"""Fetch user-supplied URLs over HTTP, hardened against SSRF.
 
-A name is resolved once per hop, all of its IP addresses are checked, and the connection uses one of these addresses,
-so that no second lookup can return a different one (DNS rebinding). Redirects pass the same checks.
+For each hop, `Fetcher` resolves the name once, checks all of its IP addresses, and connects to one of them. A single
+lookup rules out DNS rebinding. Redirects pass the same checks.
 """
 
 import asyncio
@@ -36,29 +36,35 @@ MAX_REDIRECTS: Final = 3
 FETCH_TIMEOUT: Final = 10.0
 CONNECT_TIMEOUT: Final = 4.0
 MAX_CONCURRENT: Final = 8
+MAX_VALIDATOR_LENGTH: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """The status, the headers with names in lower case, and the number of bytes written."""
+    """The status, the headers with lowercase names, and the number of bytes written."""
 
     status: int
     headers: Mapping[str, str]
     size: int
 
+    def validator(self, name: str) -> str:
+        """Return a validator header for the next request; "" if it cannot be sent back."""
+        value = self.headers.get(name, "")
+        return value if len(value) <= MAX_VALIDATOR_LENGTH and value.isascii() and value.isprintable() else ""
+
 
 async def resolve_host(host: str, port: int) -> Sequence[IpAddress]:
-    """Resolve a name with the resolver of the operating system."""
+    """Resolve a name with the operating system's resolver."""
     rows = await asyncio.get_running_loop().run_in_executor(_resolver_threads(), _resolve_blocking, host, port)
     return [ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
 
 
 class ConnectionFailed(InvalidValue):
-    """No complete response arrived: the server is down, slow or closed the connection. A later attempt may work."""
+    """Raised if no complete response arrived, because the server is down or slow. Retrying may work."""
 
 
 class TimedOut(ConnectionFailed):
-    """The server did not send the whole response in time."""
+    """Raised if the server did not send the whole response in time."""
 
 
 class Fetcher:
@@ -80,16 +86,16 @@ class Fetcher:
     async def get(
         self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
     ) -> FetchResponse:
-        """Fetch a URL within all limits, including redirects. Raise InvalidValue if that is not allowed or fails.
+        """Fetch a URL within all limits, following redirects. Raise InvalidValue if this is not allowed or fails.
 
-        The body of a response is written only if its status is 200.
+        The body is written only if the status is 200.
         """
         return await self._within_limits(self._follow, url, into, limit, headers or {})
 
     async def get_once(
         self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
     ) -> FetchResponse:
-        """Fetch a URL within all limits, with the body of any status. Redirects are returned, not followed."""
+        """Fetch a URL within all limits, writing the body for any status. Return redirects without following them."""
         return await self._within_limits(self._fetch_once, url, into, limit, headers or {})
 
     async def _within_limits(
@@ -175,7 +181,7 @@ class Fetcher:
 
 
 class PinnedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to the IP addresses that were checked, without resolving the host name again."""
+    """Connects to the checked IP addresses without resolving the host name again."""
 
     def __init__(self, ips: Sequence[IpAddress]) -> None:
         self._ips = [str(ip) for ip in ips]
@@ -214,7 +220,7 @@ def unreachable() -> InvalidValue:
 
 
 def connection_failed() -> ConnectionFailed:
-    """Return an error with the same message, which does not tell whether a server exists."""
+    """Return an error whose message does not reveal whether a server exists."""
     return ConnectionFailed(UNREACHABLE)
 
 
@@ -234,7 +240,7 @@ def _resolve_blocking(host: str, port: int) -> list[Any]:
 
 @cache
 def _resolver_threads() -> ThreadPoolExecutor:
-    """Return a separate thread pool, so that a stalled name server blocks nothing else."""
+    """Return a separate thread pool, because a stalled name server must not block anything else."""
     return ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="look-up")
 
 

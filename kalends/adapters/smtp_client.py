@@ -1,4 +1,4 @@
-"""Client for the SMTP server that sends e-mails."""
+"""Send e-mails through an SMTP server."""
 
 import ssl
 from dataclasses import dataclass
@@ -12,15 +12,13 @@ from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
-# Seconds for each step of the dialogue.
+# Timeout in seconds for each step of the SMTP dialogue.
 TIMEOUT: Final = 20.0
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """A plain-text e-mail."""
-
     sender: str
     sender_name: str
     to: str
@@ -29,9 +27,9 @@ class Email:
 
 
 def make_message(email: Email, now: datetime) -> EmailMessage:
-    """Return an e-mail as a message. Raise ValueError if an address is invalid.
+    """Build a message from an e-mail. Raise ValueError if an address is invalid.
 
-    Line breaks in names and subjects become spaces, so no value can add a header; the library refuses them as well.
+    Line breaks in names and subjects become spaces to prevent header injection; the library rejects them too.
     """
     message = EmailMessage(policy=SMTP)
     sender = Address(_one_line(email.sender_name), addr_spec=email.sender)
@@ -46,16 +44,16 @@ def make_message(email: Email, now: datetime) -> EmailMessage:
 
 
 async def check_server(url: str) -> None:
-    """Connect to the server of an smtp:// or smtps:// URL and sign in. Raise SMTPException or OSError on failure."""
+    """Connect to an smtp:// or smtps:// server and sign in. Raise SMTPException or OSError on failure."""
     async with aiosmtplib.SMTP(**_read_url(url), timeout=TIMEOUT):
         pass
 
 
 async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSLContext | None = None) -> None:
-    """Send an e-mail through the server of an smtp:// or smtps:// URL. Raise SMTPException or OSError on failure.
+    """Send an e-mail through an smtp:// or smtps:// server. Raise SMTPException or OSError on failure.
 
-    With smtp://, the connection is encrypted if the server offers STARTTLS. A password is sent to another machine
-    over an encrypted connection only.
+    With smtp://, the connection is encrypted if the server offers STARTTLS. Passwords are sent to other machines only
+    over encrypted connections.
     """
     await aiosmtplib.send(
         make_message(email, now),
@@ -68,7 +66,6 @@ async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSL
 
 
 def _read_url(url: str) -> dict[str, Any]:
-    """Return the arguments for a connection to the server of a URL."""
     parts = urlsplit(url)
     needs_tls = bool(parts.password) and parts.hostname not in LOOPBACK
     return {

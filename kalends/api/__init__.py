@@ -1,1 +1,1 @@
-"""The REST API: its routes, the handling of requests, batches, uploads."""
+"""The REST API: routes, request handling, batches and uploads."""

@@ -1,21 +1,20 @@
-"""POST /batch: several writes of the interface in one request and one transaction."""
+"""POST /batch: several writes in one request and one transaction."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from kalends.api.catalog import Endpoint, Interface, locate
+from kalends.calendar.access import permissions
+from kalends.calendar.access.operation_context import OperationContext, Outcome
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.params import BOOLEAN, Param, Type, param, read_params
+from kalends.core.params import BOOLEAN, Param, Type, param, parse_id, read_params
 from kalends.http import responses
-from kalends.operations import permissions
-from kalends.operations.context import OperationContext, Outcome
+from kalends.http.router import Endpoint, Interface, locate
 
 MAX_OPERATIONS: Final = 500
-IF_MATCH: Final = "If-Match"
 NO_ROUTES: Final = Interface("", ())
-# The schemas of responses to writes that change many events.
+# Response schemas for writes that change many events.
 SERIES_SCHEMAS: Final = ("Series", "SeriesEdit")
 OPERATIONS: Final = {
     "type": "array",
@@ -46,7 +45,7 @@ OPERATIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BatchTarget:
-    """The endpoint that an operation of a batch calls, and its path parameters."""
+    """The endpoint that a batch operation calls, and its path parameters."""
 
     endpoint: Endpoint
     path_params: dict[str, str]
@@ -54,11 +53,11 @@ class BatchTarget:
 
 @dataclass(frozen=True, slots=True)
 class BatchOperation:
-    """One write of a batch.
+    """One write in a batch.
 
-    `values` is its body as sent, `params` the parameters read from it. An error in the path or in the body takes
-    the place of the target or the parameters, and is raised when the operation runs. `if_match` has the revisions
-    that the record may have, as in the header If-Match.
+    `values` is the body as sent, `params` the parsed parameters. An error in the path or body replaces the target or
+    the parameters, and is raised when the operation runs. `if_match` holds the accepted record revisions, as in the
+    If-Match header.
     """
 
     target: BatchTarget | ApiError
@@ -68,9 +67,9 @@ class BatchOperation:
 
 
 def make_params(interface: Interface, series: Interface = NO_ROUTES) -> tuple[Param, ...]:
-    """Return the parameters of a batch whose operations are requests to this interface.
+    """Return the parameters for a batch of requests to this interface.
 
-    `series` has the routes of series, and of events whose body has a `scope`.
+    `series` holds the routes for series, and for events whose body has a `scope`.
     """
 
     def read_operations(value: object) -> list[BatchOperation]:
@@ -104,30 +103,31 @@ def _read_operation(interfaces: tuple[Interface, Interface], entry: object) -> B
     if_match = _read_if_match(fields["if_match"]) if fields.get("if_match") is not None else None
     if isinstance(target, ApiError):
         return BatchOperation(target, values, target)
-    if if_match is not None and IF_MATCH not in target.endpoint.request_headers:
+    if if_match is not None and not target.endpoint.accepts_if_match:
         return BatchOperation(target, values, errors.invalid("if_match", "requires the path of an existing record."))
     return BatchOperation(target, values, _read_body(target, values), if_match)
 
 
 def _read_if_match(value: object) -> frozenset[int] | None:
-    """Return the revisions of a revision number or of ETags as in the header; None for `*`."""
+    """Parse a revision number, or ETags as in the header; return None for `*`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return frozenset([value])
     if not isinstance(value, str):
         raise InvalidValue("must contain operations whose `if_match` is a revision or an ETag.")
-    return frozenset([int(value)]) if value.isdecimal() else responses.read_if_match(value, "if_match")
+    revision = parse_id(value)
+    return frozenset([revision]) if revision is not None else responses.read_if_match(value, "if_match")
 
 
 def _choose_interface(interfaces: tuple[Interface, Interface], path: str, values: dict[str, Any]) -> Interface:
-    """Return the routes of series for their paths, and for the path of an event if the body has a scope."""
+    """Return the series routes for series paths, and for event paths if the body has a scope."""
     interface, series = interfaces
-    if interface.find(path) is None or ("scope" in values and series.find(path) is not None):
+    if interface.router.find(path) is None or ("scope" in values and series.router.find(path) is not None):
         return series
     return interface
 
 
 def _find_target(interface: Interface, method: str, path: str) -> BatchTarget | ApiError:
-    match = interface.find(path)
+    match = interface.router.find(path)
     if match is None:
         return errors.no_route()
     route, path_params = match
@@ -138,7 +138,7 @@ def _find_target(interface: Interface, method: str, path: str) -> BatchTarget | 
 
 
 def _read_body(target: BatchTarget, values: dict[str, Any]) -> dict[str, Any] | ApiError:
-    """Read parameters before the transaction begins, because sanitizing long texts must not hold the site lock."""
+    """Parse parameters before the transaction begins, because sanitizing long texts must not hold the site lock."""
     try:
         return read_params(target.endpoint.params, values, update=target.endpoint.is_update)
     except ApiError as error:
@@ -148,8 +148,8 @@ def _read_body(target: BatchTarget, values: dict[str, Any]) -> dict[str, Any] | 
 async def run_batch(_: None, context: OperationContext) -> Outcome:
     """Run the operations in order and return a result for each.
 
-    By default an error rolls back the whole batch; if `atomic` is false, only its own operation. Exceeding the
-    limit of new records fails the whole batch in either case.
+    By default, an error rolls back the whole batch; if `atomic` is false, it rolls back only the failed operation.
+    Exceeding the limit on new records per request always fails the whole batch.
     """
     atomic: bool = context.values.get("atomic", True)
     results: list[dict[str, Any]] = []
@@ -170,7 +170,7 @@ async def run_batch(_: None, context: OperationContext) -> Outcome:
 
 
 def _count_changed_events(operation: BatchOperation, outcome: Outcome) -> int:
-    """Return the number of events that an operation on a series has changed, and 1 for every other one."""
+    """Return how many events a series operation has changed, or 1 for any other operation."""
     if isinstance(operation.target, ApiError) or operation.target.endpoint.returns not in SERIES_SCHEMAS:
         return 1
     counts: list[int] = [outcome.body.get(name, 0) for name in ("changed", "created", "trashed", "total")]

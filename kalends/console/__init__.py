@@ -1,1 +1,1 @@
-"""The console: pages in which publishers sign in, write and manage their calendar."""
+"""The console, where publishers sign in, write events and manage their calendar."""

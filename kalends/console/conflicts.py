@@ -1,8 +1,8 @@
-"""Merging the changes of two people to the same record, field by field.
+"""Merge two users' changes to the same record, field by field.
 
-A form saves with the revision that it was shown with. If the record has a newer one, the view calls `merge`: fields
-that only one of both changed are merged, and `show_conflict` lets the user choose between two values of a field. The
-page posts to the address of the form, where `read_choices` returns the parameters to save.
+A form submits the revision it was rendered from. If the record has a newer revision, the view calls `merge`. Fields
+that only one user changed are merged; for fields that both changed, `show_conflict` asks the user to choose a value.
+The conflict page posts to the form's URL, where `read_choices` returns the parameters to save.
 """
 
 from collections.abc import Mapping
@@ -13,30 +13,30 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
+from kalends.calendar.access.operation_context import Outcome
+from kalends.calendar.kinds.kind import Kind
+from kalends.calendar.operations.event_links import Names, find_names
+from kalends.calendar.operations.record_history import Versions, read_versions
+from kalends.calendar.operations.record_verbs import update_record
+from kalends.console.console_rendering import show
+from kalends.console.console_request import PREFIX, ConsoleRequest
 from kalends.console.field_texts import GROUP_OF, GROUPS, field_label, group_values, is_prose, make_locale, value_text
-from kalends.console.rendering import show
-from kalends.console.request import PREFIX, ConsoleRequest
-from kalends.core import errors, times
+from kalends.core import date_forms, errors, times
 from kalends.core.date_forms import DateInput
 from kalends.core.errors import ApiError, InvalidValue
-from kalends.core.html.text import to_plain_lines
+from kalends.core.html_text import to_plain_lines
 from kalends.core.params import read_params
-from kalends.core.word_diff import Segment, diff_words, shorten
-from kalends.kinds.kind import Kind
-from kalends.operations.context import Outcome
-from kalends.operations.linked_names import Names, find_names
-from kalends.operations.record_versions import Versions, read_versions
-from kalends.operations.records import update_record
+from kalends.core.words import Segment, diff_words, shorten
 
-# A record that changes more often than this while it is saved gets an error instead.
+# Maximum attempts to save a record that other users keep changing.
 MAX_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
-    """A field that both changed, with its values. Those of dates and positions are objects of parameters.
+    """A field that both users changed. The values of `dates` and `position` are objects with several parameters.
 
-    `base` is None if the change log no longer contains it.
+    `base` is None if the change log no longer contains the original value.
     """
 
     name: str
@@ -47,7 +47,7 @@ class FieldConflict:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The result of a merge: parameters to save, the fields that others changed, and those that both changed."""
+    """A merge result: parameters to save, fields that others changed, and fields that both users changed."""
 
     values: dict[str, Any]
     merged_names: list[str]
@@ -55,15 +55,15 @@ class Merge:
     revision: int
     has_base: bool = True
     users: tuple[str, ...] = ()
-    # The parameters of the conflicts as they were submitted, by field.
+    # The submitted parameters for each conflicting field.
     own_params: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    names: Names = field(default_factory=dict[str, dict[int, str]])  # of the linked records in all versions
+    names: Names = field(default_factory=dict[str, dict[int, str]])  # names of linked records in all versions
 
 
 async def save_merged(
     console_request: ConsoleRequest, kind: Kind, record_id: int, base_revision: int, mine: Mapping[str, Any]
 ) -> Outcome | Response:
-    """Save parameters, merged with the changes since a revision; return the conflict page if both changed a field."""
+    """Save parameters, merged with changes since a revision. If both affect a field, return the conflict page."""
     values, revision = dict(mine), base_revision
     for _ in range(MAX_ATTEMPTS):
         try:
@@ -81,9 +81,9 @@ async def save_merged(
 async def merge(
     console_request: ConsoleRequest, kind: Kind, record_id: int, base_revision: int, mine: Mapping[str, Any]
 ) -> Merge:
-    """Merge changed parameters of a form into the current version of a record.
+    """Merge a form's changed parameters into the current version of a record.
 
-    `mine` has the parameters that the user changed, as they would be sent to the API.
+    `mine` holds the parameters that the user changed, in API format.
     """
     async with console_request.transaction() as tx:
         versions = await read_versions(kind, console_request.make_context(tx, record_id=record_id), base_revision)
@@ -95,7 +95,7 @@ async def merge(
 
 
 def _compare(versions: Versions, own: "_Own", shown: Mapping[str, Any], names: Names) -> Merge:
-    """Compare the fields of a form with those that others changed. Without a base, all fields count as changed."""
+    """Compare a form's fields with other users' changes. Without a base, all fields count as changed."""
     theirs, base = group_values(versions.current), group_values(versions.base) if versions.base else None
     changed = [name for name in theirs if base is None or base.get(name) != theirs[name]]
     values = {
@@ -113,7 +113,7 @@ def _compare(versions: Versions, own: "_Own", shown: Mapping[str, Any], names: N
 
 
 class _Own:
-    """The changed parameters of a form by field, in the form as sent and in that of the history."""
+    """A form's changed parameters by field, as sent and in history format."""
 
     def __init__(
         self, kind: Kind, mine: Mapping[str, Any], base: Mapping[str, Any], zone: str, now: datetime
@@ -127,13 +127,13 @@ class _Own:
             self.params.setdefault(field_name, {})[name] = mine[name]
 
     def complete(self, name: str) -> dict[str, Any]:
-        """Return the parameters of a field as sent; a group with all of its members, as the user saw them."""
+        """Return a field's parameters as sent; for a group, add missing members from the base."""
         if name not in GROUPS:
             return self.params[name]
         return {member: self._base.get(member) for member in GROUPS[name]} | self.params[name]
 
     def shown(self, name: str) -> Any:
-        """Return the value of a field in the form of the history."""
+        """Return a field's value in history format."""
         if name == "dates":
             return self._dates()
         if name in GROUPS:
@@ -143,7 +143,7 @@ class _Own:
         return bool(self._parsed[name]) if name == "new_password" else self._parsed[name]
 
     def equals(self, name: str, theirs: Any) -> bool:
-        """Return whether the value of a field is the same. Two new passwords cannot be compared."""
+        """Return whether both values are equal. Two new passwords cannot be compared and count as different."""
         own = self.shown(name)
         if name == "new_password":
             return not own and not theirs
@@ -152,7 +152,7 @@ class _Own:
         return bool(own == theirs)
 
     def _dates(self) -> dict[str, Any]:
-        """Return the dates as they would be stored, or as sent if they cannot be."""
+        """Return the start and end as they would be stored, or as sent if they are invalid."""
         values = {member: self._base.get(member) for member in GROUPS["dates"]} | self.params["dates"]
         zone = self._parsed.get("timezone", self._base.get("timezone")) or self._zone
         all_day = bool(self._parsed.get("all_day", self._base.get("all_day")))
@@ -162,20 +162,20 @@ class _Own:
         except InvalidValue:
             return values
         wall_times = {
-            name: times.format_datetime(time.wall) + (times.format_offset(time.utc, zone) if time.fold else "")
+            name: times.format_datetime(time.wall) + (times.format_offset_at(time.utc, zone) if time.fold else "")
             for name, time in (("start_date", span.start), ("end_date", span.end))
         }
         return {**values, **wall_times, "timezone": zone, "all_day": all_day}
 
     def _read_date(self, name: str, zone: str) -> times.DateTimeInput:
-        value: DateInput = self._parsed.get(name) or times.read_datetime(str(self._base.get(name)))
-        return times.make_absolute(value, self._now, zone)
+        value: DateInput = self._parsed.get(name) or date_forms.read_datetime(str(self._base.get(name)))
+        return date_forms.make_absolute(value, self._now, zone)
 
     def _publication_date(self) -> Any:
         name = "date_utc" if "date_utc" in self._parsed else "date"
         zone = "UTC" if name == "date_utc" else self._zone
         try:
-            instant = times.to_utc(times.make_absolute(self._parsed[name], self._now, zone), zone)
+            instant = times.to_utc(date_forms.make_absolute(self._parsed[name], self._now, zone), zone)
         except InvalidValue:
             return self.params["date_utc"][name]
         return times.format_datetime(instant)
@@ -183,7 +183,7 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A conflict on the page: a text for each version, or the words that differ from the base."""
+    """A conflict on the page, with each version as full text or as words that differ from the base."""
 
     name: str
     label: str
@@ -195,7 +195,7 @@ class Choice:
 def show_conflict(
     console_request: ConsoleRequest, kind: Kind, record_id: int, merge: Merge, mine: Mapping[str, Any]
 ) -> Response:
-    """Show both versions of the fields in conflict, with one choice per field."""
+    """Show both versions of each conflicting field, with a choice between them."""
     return show(
         console_request,
         "conflict.html",
@@ -212,9 +212,9 @@ def show_conflict(
 
 
 def read_choices(form: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the parameters to save from the form of a conflict page; None if it is another form.
+    """Return the parameters to save from a conflict page; None if the form is not from a conflict page.
 
-    A field for which the user keeps the version of the others is not among them.
+    The result omits fields where the user chose the other version.
     """
     if "conflict_values" not in form:
         return None

@@ -1,25 +1,32 @@
-"""Names of the fields of records and texts of their values, for conflicts and the history."""
+"""Field labels and displayed values for conflicts and the history."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from kalends.console.request import ConsoleRequest
+from kalends.calendar.kinds.kind import Kind
+from kalends.calendar.operations.event_links import Names
+from kalends.calendar.rules.fields import EVENT_FIELDS, ORGANIZER_FIELDS, VENUE_FIELDS, Field, in_group, pick
+from kalends.console.console_request import ConsoleRequest
 from kalends.core import times
-from kalends.core.html.text import to_plain_lines
+from kalends.core.html_text import to_plain_lines
 from kalends.core.messages import gettext_noop as N_
-from kalends.http.language import translator
-from kalends.kinds.kind import Kind
-from kalends.operations.linked_names import Names
-from kalends.website.models.page_locale import PageLocale, make_page_locale
-from kalends.website.models.states import STATE_LABELS
+from kalends.core.messages import translator
+from kalends.rendering.cards import STATE_LABELS
+from kalends.rendering.page_locale import PageLocale, make_page_locale
 
-# Parameters that make sense only together: they are merged, chosen and shown as one field.
+# Parameters that are merged, chosen and shown together as one field.
 GROUPS: Final = {
     "dates": ("start_date", "end_date", "timezone", "all_day"),
     "position": ("geo_lat", "geo_lng"),
 }
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
+
+
+def _labels(*tables: Iterable[Field]) -> dict[str, str]:
+    return {row.name: row.label for fields in tables for row in fields}
+
+
 LABELS: Final = {
     "title": N_("Title"),
     "dates": N_("Date and time"),
@@ -28,7 +35,7 @@ LABELS: Final = {
     "timezone": N_("Time zone"),
     "all_day": N_("All day"),
     "description": N_("Description"),
-    "excerpt": N_("Summary"),
+    **_labels(in_group(EVENT_FIELDS, "text")),
     "venue": N_("Venue"),
     "organizer": N_("Organizer"),
     "categories": N_("Categories"),
@@ -38,33 +45,12 @@ LABELS: Final = {
     "date_utc": N_("Publication date"),
     "author": N_("Author"),
     "slug": N_("Address of the page"),
-    "cost": N_("Cost"),
-    "currency_symbol": N_("Currency symbol"),
-    "currency_code": N_("Currency"),
-    "currency_position": N_("Position of the currency symbol"),
-    "website": N_("Website"),
-    "ticket_url": N_("Tickets"),
-    "online_url": N_("Online link"),
-    "event_status": N_("State of the event"),
-    "status_reason": N_("Reason"),
-    "show_map": N_("Show a map"),
-    "show_map_link": N_("Show a link to a map"),
-    "hide_from_listings": N_("Hidden from lists"),
-    "sticky": N_("Sticky"),
-    "featured": N_("Featured"),
+    **_labels(*(in_group(EVENT_FIELDS, group) for group in ("cost", "links", "state")), EVENT_FIELDS),
     "new_password": N_("Password"),
-    "address": N_("Street address"),
-    "city": N_("City"),
-    "country": N_("Country"),
-    "province": N_("Province"),
-    "state": N_("State"),
-    "stateprovince": N_("State or province"),
-    "zip": N_("Postal code"),
-    "phone": N_("Phone"),
-    "email": N_("E-mail"),
+    **_labels(pick(VENUE_FIELDS, "address", "city", "country", "province", "state", "stateprovince", "zip", "phone")),
+    **_labels(ORGANIZER_FIELDS),
     "position": N_("Position on the map"),
-    "geo_lat": N_("Latitude"),
-    "geo_lng": N_("Longitude"),
+    **_labels(VENUE_FIELDS),
 }
 STATUS_NAMES: Final = {
     "publish": N_("Published"),
@@ -74,18 +60,18 @@ STATUS_NAMES: Final = {
     "future": N_("Scheduled"),
     "trash": N_("In the trash"),
 }
-# The statuses as filters of a table, in the order in which a record passes through them.
+# Statuses as table filters, in the order a record passes through them.
 STATUS_FILTERS: Final = {
     **{name: STATUS_NAMES[name] for name in ("draft", "pending", "future", "publish", "private")},
     "trash": N_("Trash"),
 }
-# Fields with text that is compared by words. Those with HTML are compared as plain text.
+# Fields compared word by word. HTML fields are compared as plain text.
 PROSE: Final = ("title", "description", "excerpt", "status_reason")
 EMPTY: Final = N_("Empty")
 
 
 def field_label(kind: Kind, name: str) -> str:
-    """Return the name of a field as a message ID; the name of a venue or organizer is called "Name"."""
+    """Return a field's label as a message ID. The title field is called "Name" except on events."""
     if name == kind.title_param and not kind.is_event:
         return N_("Name")
     return LABELS.get(name, name)
@@ -96,13 +82,13 @@ def is_prose(kind: Kind, name: str) -> bool:
 
 
 def make_locale(console_request: ConsoleRequest) -> PageLocale:
-    """Return the language of the user with the date formats of the site."""
+    """Return the user's language with the site's date formats."""
     language = console_request.language
     return make_page_locale(language, console_request.site.language, translator(language))
 
 
 def group_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by field, with those of a group as one object."""
+    """Return values by field, combining each group into one object."""
     fields: dict[str, Any] = {}
     for name, value in values.items():
         if group := GROUP_OF.get(name):
@@ -113,7 +99,6 @@ def group_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def value_text(kind: Kind, name: str, value: Any, names: Names, locale: PageLocale) -> str:
-    """Return the value of a field as a person reads it."""
     text = locale.text
     if name == "new_password":
         return text(N_("A password is set")) if value else text(N_("No password"))
@@ -137,7 +122,6 @@ def value_text(kind: Kind, name: str, value: Any, names: Names, locale: PageLoca
 
 
 def _linked_text(name: str, value: Any, names: Names, locale: PageLocale) -> str:
-    """Return the names of linked records; values of other fields as they are."""
     known = names.get(name, {})
     if name == "image":
         return locale.text(N_("Picture {id}"), id=value)
@@ -149,7 +133,7 @@ def _linked_text(name: str, value: Any, names: Names, locale: PageLocale) -> str
 
 
 def _entry_text(entry: Any, known: Mapping[int, str]) -> str:
-    """Return the name of a linked record: one with an ID, a new one with its data, or a term by its name."""
+    """Return a linked record's name. The entry is an ID, a record's data, or a term's name."""
     if isinstance(entry, int):
         return known.get(entry, f"#{entry}")
     if isinstance(entry, dict):
@@ -174,7 +158,7 @@ def _moment_text(value: Any, locale: PageLocale) -> str:
 
 
 def _read_wall(value: Any) -> datetime | None:
-    """Return the local time of a formatted date-time; None if it has another form."""
+    """Return the local time in a formatted date-time; None if it is malformed."""
     try:
         return datetime.fromisoformat(str(value)).replace(tzinfo=None)
     except ValueError:
@@ -182,6 +166,6 @@ def _read_wall(value: Any) -> datetime | None:
 
 
 def local_text(moment: datetime, zone: str, locale: PageLocale) -> str:
-    """Return a moment as date and time of the site."""
+    """Format an instant as the site's local date and time."""
     wall = times.local_of(moment, zone)
     return f"{locale.bare_day(wall.date())}, {locale.time(wall)}"

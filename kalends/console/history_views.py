@@ -1,4 +1,4 @@
-"""The history of a record with the words that changed, restoring, and the trash."""
+"""Show a record's history with changed words, restore revisions, and show the trash."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,21 +6,20 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.kind import Kind
+from kalends.calendar.operations.event_links import Names, find_names
+from kalends.calendar.operations.record_history import list_trash, read_history, restore_record
+from kalends.calendar.operations.record_verbs import fetch_editable_row
+from kalends.console.console_rendering import show
+from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
 from kalends.console.field_texts import STATUS_NAMES, field_label, is_prose, local_text, make_locale, value_text
-from kalends.console.rendering import show
-from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
 from kalends.core import errors
-from kalends.core.html.text import to_plain_lines, to_plain_text
+from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.params import MAX_ID
-from kalends.core.word_diff import Segment, diff_words, shorten
-from kalends.kinds import BY_NAME
-from kalends.kinds.kind import Kind
-from kalends.operations.history import read_history, restore_record
-from kalends.operations.linked_names import Names, find_names
-from kalends.operations.records import fetch_editable_row
-from kalends.operations.trash import list_trash
-from kalends.website.models.page_locale import PageLocale
+from kalends.core.params import MAX_ID, parse_id
+from kalends.core.words import Segment, diff_words, shorten
+from kalends.rendering.page_locale import PageLocale
 
 PER_PAGE: Final = 30
 ACTIONS: Final = {
@@ -31,13 +30,13 @@ ACTIONS: Final = {
     "delete": N_("Deleted permanently"),
 }
 KIND_NAMES: Final = {"events": N_("Event"), "venues": N_("Venue"), "organizers": N_("Organizer")}
-# Fields that the trash changes by itself.
+# Fields that change when a record moves to the trash.
 TRASH_FIELDS: Final = {"status", "slug"}
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A changed field: the words that differ, or both values; none if only the formatting differs."""
+    """A changed field: its differing words or both values; neither if only the formatting differs."""
 
     label: str
     words: list[Segment]
@@ -47,8 +46,6 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A change of the record."""
-
     revision: int
     action: str
     time: str
@@ -57,7 +54,7 @@ class Entry:
 
 
 async def show_history(console_request: ConsoleRequest) -> Response:
-    """Show the changes of a record, newest first."""
+    """Show the changes to a record, newest first."""
     kind, record_id = _find_record(console_request)
     values = {"per_page": PER_PAGE, "before": _read_before(console_request)}
     async with console_request.transaction() as tx:
@@ -78,12 +75,13 @@ async def show_history(console_request: ConsoleRequest) -> Response:
 
 
 async def restore(console_request: ConsoleRequest) -> Response:
-    """Restore the version of a revision, or a record from the trash, with the rights and rules of the API."""
+    """Restore a revision, or a record from the trash, under the API's permissions and rules."""
     kind, record_id = _find_record(console_request)
-    revision = console_request.form_text("revision")
-    if revision and not (revision.isdecimal() and int(revision) <= MAX_ID):
+    sent = console_request.form_text("revision")
+    revision = parse_id(sent)
+    if sent and revision is None:
         raise errors.invalid("revision", "must be a revision.")
-    values = {"revision": int(revision)} if revision else {}
+    values = {"revision": revision} if sent else {}
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
         await restore_record(kind, console_request.make_context(tx, values, record_id=record_id))
@@ -91,7 +89,7 @@ async def restore(console_request: ConsoleRequest) -> Response:
 
 
 async def show_trash(console_request: ConsoleRequest) -> Response:
-    """Show the records in the trash that the user may restore, with the days until they are deleted."""
+    """Show trashed records that the user may restore, with the days until deletion."""
     locale, days = make_locale(console_request), console_request.state.trash_days
     async with console_request.transaction() as tx:
         found = await list_trash(tx, console_request.actor)
@@ -102,7 +100,7 @@ async def show_trash(console_request: ConsoleRequest) -> Response:
             "path": f"{PREFIX}/{kind.name}/{row['id']}",
             "status": STATUS_NAMES.get(row["trashed_status"], STATUS_NAMES["draft"]),
             "time": local_text(row["trashed_at"], console_request.site.timezone, locale),
-            "days_left": _count_days(row["trashed_at"] + timedelta(days=days) - console_request.now),
+            "days_left": max((row["trashed_at"] + timedelta(days=days) - console_request.now).days, 0),
         }
         for kind, row in found
     ]
@@ -118,8 +116,8 @@ def _find_record(console_request: ConsoleRequest) -> tuple[Kind, int]:
 
 
 def _read_before(console_request: ConsoleRequest) -> int:
-    text = console_request.query_value("before")
-    return int(text) if text.isdecimal() and len(text) <= 16 else MAX_ID
+    before = parse_id(console_request.query_value("before"))
+    return MAX_ID if before is None else before
 
 
 def _list_versions(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -151,11 +149,6 @@ def _make_change(kind: Kind, name: str, change: dict[str, Any], names: Names, lo
         return FieldChange(label, [], before, after)
     before, after = (to_plain_lines(str(change[side] or "")) for side in ("before", "after"))
     return FieldChange(label, shorten(diff_words(before, after)) if before != after else [])
-
-
-def _count_days(left: timedelta) -> int:
-    """Return the full days until a record may be deleted."""
-    return max(left.days, 0)
 
 
 _RECORD: Final = r"/(?P<kind>events|venues|organizers)/(?P<id>[0-9]{1,19})"

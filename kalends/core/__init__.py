@@ -1,1 +1,1 @@
-"""The rules of the domain: pure functions without SQL and HTTP. Only core/clock.py reads the time."""
+"""Domain rules: pure functions without SQL or HTTP. Only core/times.py reads the current time."""

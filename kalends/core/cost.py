@@ -1,4 +1,4 @@
-"""The cost of an event: stored as written, shown as a range with a currency symbol (behaviour 4.11).
+"""Event costs, stored as written and shown as a range with a currency symbol (behaviour 4.11).
 
 Currencies are not converted, and numbers are not rounded.
 """
@@ -11,18 +11,27 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from kalends.core.errors import InvalidValue
-from kalends.core.html.sanitize import clean_plain
+from kalends.core.sanitize import clean_plain
 from kalends.core.slugs import make_slug
 
 MAX_LENGTH: Final = 250
 MAX_SYMBOL_LENGTH: Final = 16
 MAX_AMOUNTS: Final = 50
-NUMBER_LIMIT: Final = 10**15  # The comparison with this limit also excludes infinity and NaN.
+NUMBER_LIMIT: Final = 10**15  # Comparing with this limit also excludes infinity and NaN.
 FREE: Final = "Free"
+# Cost texts that mean free, including the ones that The Events Calendar shows.
+FREE_COSTS: Final = frozenset(
+    [
+        *("0", "0.00", "0,00", FREE, "free", "Frei", "frei", "Eintritt frei", "Kostenlos", "kostenlos"),
+        *("Gratis", "gratis", "Gratuit", "gratuit", "Gratuito", "gratuito", "Entrée libre", "Entrada libre"),
+        *("Ingresso libero", "Entrada franca", "無料"),
+    ]
+)
 
 type Position = Literal["prefix", "postfix", ""]
 
-# Digits with separators: 10, 10.50, 1,000.50, 1.000,50, 1'000, 1 000. A comma and a space separate list entries.
+# Digits with separators: 10, 10.50, 1,000.50, 1.000,50, 1'000, 1 000. A comma followed by a space separates list
+# entries.
 _NUMBER = re.compile(r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9])|[0-9]+(?:[.,'’][0-9]+)*")
 # A minus sign occurs before the first number or after a separator; elsewhere a dash denotes a range.
 _MINUS = re.compile(r"(?:\A|[,;/])\s*[^\w\s-]?\s*[-−]\s*[^\w\s]?\s*\Z")
@@ -32,7 +41,7 @@ _LETTER_SYMBOLS: Final = frozenset(["kr", "kr.", "zł", "Kč", "Ft", "Fr", "Fr."
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """The currency of an event; what is None is that of the cost as written, or else that of the site."""
+    """An event's currency. A field that is None comes from the cost text, or else from the site."""
 
     symbol: str | None = None
     code: str | None = None
@@ -66,7 +75,7 @@ NO_CURRENCY: Final = Currency()
 
 
 def read_cost(value: object) -> str:
-    """Return the text to store, "" for none. A list is stored as comma-separated numbers."""
+    """Return the text to store, or "" if there is no cost. Lists become comma-separated numbers."""
     if value is None or value is False or value == "":
         return ""
     if isinstance(value, list):
@@ -83,14 +92,14 @@ def read_cost(value: object) -> str:
 
 
 def read_currency_symbol(value: object) -> str | None:
-    """Return the symbol to store, None for that of the site."""
+    """Return the symbol to store; None means the site's symbol."""
     if not isinstance(value, str):
         raise InvalidValue("must be a string.")
     return clean_plain(value, MAX_SYMBOL_LENGTH) or None
 
 
 def read_currency_code(value: object) -> str | None:
-    """Return the code to store, None for that of the site."""
+    """Return the code to store; None means the site's code."""
     if value == "":
         return None
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z]{3}", value):
@@ -102,14 +111,14 @@ def read_currency_code(value: object) -> str | None:
 def format_cost(
     stored: str, symbol: str, position: Literal["prefix", "postfix"], currency: Currency = NO_CURRENCY
 ) -> tuple[str, dict[str, object]]:
-    """Return `cost` and `cost_details` of the API; the symbol of the site is used but not reported.
+    """Return `cost` and `cost_details` for the API.
 
-    The symbol of the event replaces a symbol in the text.
+    The event's symbol replaces a symbol in the text. If there is neither, the site's symbol is used but not reported.
     """
     cost = parse_cost(stored)
     own_symbol, own_position = cost.symbol, cost.position
     if len(cost.amounts) > 1 and (own_symbol, own_position) == (symbol, position):
-        own_symbol, own_position = "", ""  # For a range the symbol of the site is not reported.
+        own_symbol, own_position = "", ""  # For a range, the site's symbol is not reported.
     own_symbol, own_position = currency.symbol or own_symbol, currency.position or own_position
     text = _format(cost, own_symbol or symbol, own_position or position)
     values = [amount.plain for amount in cost.amounts] or [make_slug(cost.text)] * bool(cost.text)
@@ -151,7 +160,7 @@ def _read_one(value: object) -> str:
 def _texts_before_numbers(text: str) -> list[str]:
     ends = [0, *(number.end() for number in _NUMBER.finditer(text))]
     starts = [number.start() for number in _NUMBER.finditer(text)]
-    # Only before the first number can a leading minus be a sign; the other texts follow a number.
+    # The prefix 0 keeps `\A` in _MINUS from matching text between two numbers.
     return [("" if n == 0 else "0") + text[ends[n] : start] for n, start in enumerate(starts)]
 
 
@@ -186,7 +195,7 @@ def _find_symbol(before: str, after: str) -> tuple[str, Position]:
 
 
 def _is_symbol(text: str) -> bool:
-    """Return whether a text is a currency symbol such as €, CA$, EUR or kr: short and without spaces."""
+    """Return whether the text is a currency symbol or code, such as €, CA$, EUR or kr."""
     if not 0 < len(text) <= 5 or " " in text:
         return False
     has_sign = any(unicodedata.category(character) == "Sc" for character in text)

@@ -1,7 +1,7 @@
-"""The accepted forms of dates, and their parser.
+"""Parse dates in all accepted forms, with date words in eight languages.
 
-Parsing does not depend on the current time: `now`, `tomorrow` and `+1 week` become a `RelativeDate`, which
-the caller resolves with the time of its transaction.
+Parsing does not depend on the current time: `now`, `tomorrow` and `+1 week` become a `RelativeDate`, which the caller
+resolves with the transaction's time.
 """
 
 import re
@@ -12,11 +12,11 @@ from itertools import product
 from typing import Final
 
 from kalends.core.errors import InvalidValue
-from kalends.core.zones import local_of, normalize_zone, offset_of, utc_of
+from kalends.core.times import LAST_YEAR, DateTimeInput, check_year, local_of, offset_of, utc_of, year_error
+from kalends.core.zones import normalize_zone
 
-LAST_YEAR: Final = 9998  # One year below the maximum, so that no UTC offset exceeds the range of datetime.
 MAX_LENGTH: Final = 64
-# Unicode has more white space, which is not accepted.
+# Other Unicode white space is not accepted.
 WHITE_SPACE: Final = " \t\n\r\f\v"
 
 _ISO = re.compile(
@@ -28,13 +28,13 @@ _ISO = re.compile(
 _TIME_ALONE = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?", re.ASCII)
 _TIMESTAMP = re.compile(r"@(-?\d{1,12})", re.ASCII)
 
-# The parts of the other forms.
+# Parts of the non-ISO forms.
 _MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
 _NAMED_MONTHS: Final = {name[:length]: n for n, name in enumerate(_MONTHS, 1) for length in (3, len(name))}
-_WORDS: Final = {"today": 0, "tomorrow": 1, "yesterday": -1}  # in days from today
+_WORDS: Final = {"today": 0, "tomorrow": 1, "yesterday": -1}  # days from today
 _FIXED_UNITS: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
 _DAY_UNITS: Final = {"day": timedelta(days=1), "week": timedelta(weeks=1)}
 _MONTH_UNITS: Final = {"month": 1, "year": 12}
@@ -49,7 +49,7 @@ _24_HOURS: Final = rf"(?P<hour>[01]?\d|2[0-3]){_MINUTES}"
 _12_HOURS: Final = rf"(?P<hour>0?[1-9]|1[0-2]){_MINUTES} ?(?P<half>am|pm)"
 _WEEKDAY: Final = r"(?:mon|tue|wed|thu|fri|sat|sun), ?"
 
-# The forms of days, each of which a time may follow.
+# Day forms, each optionally followed by a time.
 DAYS: Final = (
     rf"{_YEAR}-{_MONTH}-{_DAY}",
     rf"{_YEAR}/{_MONTH}/{_DAY}",
@@ -72,19 +72,10 @@ FORMS: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class DateTimeInput:
-    """A parsed date-time: local time, with a UTC offset if one was given."""
-
-    wall: datetime
-    offset: timedelta | None
-    is_date_only: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RelativeDate:
-    """A date relative to the current time; `unit` is `now` or a unit of time.
+    """A date relative to the current time; `unit` is `now` or a time unit.
 
-    Without a time of day it keeps the current one. `zone` is the zone that was given with the time, if any.
+    If `time_of_day` is None, the current time of day is used. `zone` is the zone given with the time, if any.
     """
 
     unit: str
@@ -94,7 +85,7 @@ class RelativeDate:
     zone: str | None = None
 
     def changes_within_day(self, *, is_exact: bool) -> bool:
-        """Return whether the date changes at other times than midnight; `is_exact`: with its time of day."""
+        """Return whether the date changes at times other than midnight. If `is_exact`, its time of day counts too."""
         return self.unit in _FIXED_UNITS or self.zone is not None or (is_exact and self.time_of_day is None)
 
 
@@ -102,7 +93,7 @@ type DateInput = DateTimeInput | RelativeDate
 
 
 def read_datetime(text: str) -> DateInput:
-    """Parse a date in any of the accepted forms: ISO, `@` with a Unix timestamp, or one of the table above."""
+    """Parse a date in any of the accepted forms: ISO, `@` with a Unix timestamp, or one of `FORMS`."""
     stripped = text.strip(WHITE_SPACE)
     if (timestamp := _TIMESTAMP.fullmatch(stripped)) is not None:
         return _read_timestamp(int(timestamp[1]))
@@ -118,7 +109,6 @@ def read_datetime(text: str) -> DateInput:
 
 
 def read_time_or_datetime(text: object) -> DateInput | time:
-    """Parse a time of day such as `19:30`, or a date in any of the accepted forms."""
     if isinstance(text, str) and (match := _TIME_ALONE.fullmatch(text.strip(WHITE_SPACE))) is not None:
         return time(int(match["hour"]), int(match["minute"]), int(match["second"] or 0))
     if not isinstance(text, str):
@@ -127,13 +117,13 @@ def read_time_or_datetime(text: object) -> DateInput | time:
 
 
 def make_absolute(value: DateInput, now_utc: datetime, zone: str) -> DateTimeInput:
-    """Resolve a relative date with the current time, in the zone unless it names its own."""
+    """Resolve a relative date against the current time, in the date's zone or else the given zone."""
     if isinstance(value, DateTimeInput):
         return value
     zone = value.zone or zone
     try:
         if value.unit == "now" or value.unit in _FIXED_UNITS:
-            # An instant: in an hour that occurs twice, the local time would be ambiguous.
+            # The local time would be ambiguous in an hour that occurs twice, so keep the offset.
             instant = now_utc.replace(microsecond=0) + value.amount * _FIXED_UNITS.get(value.unit, timedelta(0))
             return DateTimeInput(local_of(instant, zone), offset_of(instant, zone), is_date_only=False)
         wall = _shift(local_of(now_utc, zone).replace(microsecond=0), value.amount, value.unit)
@@ -142,16 +132,6 @@ def make_absolute(value: DateInput, now_utc: datetime, zone: str) -> DateTimeInp
     if value.time_of_day is not None:
         wall = datetime.combine(wall.date(), value.time_of_day)
     return _in_own_zone(check_year(wall), value.zone, is_date_only=value.is_date_only)
-
-
-def check_year(value: datetime) -> datetime:
-    if value.year > LAST_YEAR:
-        raise year_error()
-    return value
-
-
-def year_error() -> InvalidValue:
-    return InvalidValue("must be a date between the years 1 and {last}.", last=LAST_YEAR)
 
 
 def _form_error() -> InvalidValue:
@@ -193,7 +173,6 @@ def _read_offset(text: str | None) -> timedelta | None:
 
 
 def _read_parts(parts: dict[str, str]) -> DateInput:
-    """Build the value from the named groups of a form."""
     if "now" in parts:
         return RelativeDate("now")
     if "amount" in parts:
@@ -213,7 +192,7 @@ def _read_hour(parts: dict[str, str]) -> int:
 
 
 def _read_zone(parts: dict[str, str]) -> str | None:
-    """Return the zone after a time under a name that `zones` knows; an offset becomes `UTC+02:00`."""
+    """Return the zone given after a time, as a name that `zones` accepts; an offset becomes `UTC+02:00`."""
     if "place" in parts:
         try:
             return normalize_zone(parts["place"])
@@ -227,7 +206,7 @@ def _read_zone(parts: dict[str, str]) -> str | None:
 
 
 def _in_own_zone(wall: datetime, zone: str | None, *, is_date_only: bool) -> DateTimeInput:
-    """Return a local time; with its own zone it is an instant, even if the local time is skipped or occurs twice."""
+    """Return a local time. If a zone is given, resolve the time in it and add the UTC offset, to avoid ambiguity."""
     if zone is None:
         return DateTimeInput(wall, None, is_date_only)
     instant = utc_of(wall, zone)
@@ -235,10 +214,36 @@ def _in_own_zone(wall: datetime, zone: str | None, *, is_date_only: bool) -> Dat
 
 
 def _shift(wall: datetime, amount: int, unit: str) -> datetime:
-    """Add days, weeks, months or years. A month that is too short ends on its last day."""
+    """Add days, weeks, months or years, using the month's last day if the month is too short."""
     if unit in _DAY_UNITS:
         return wall + amount * _DAY_UNITS[unit]
     year, month = divmod(12 * wall.year + wall.month - 1 + amount * _MONTH_UNITS[unit], 12)
     if not 1 <= year <= LAST_YEAR:
         raise year_error()
     return wall.replace(year=year, month=month + 1, day=min(wall.day, monthrange(year, month + 1)[1]))
+
+
+# One row per language; bars separate a month's names and abbreviations.
+MONTHS: Final = tuple(
+    tuple(row.split())
+    for row in (
+        "january|jan february|feb march|mar april|apr may june|jun "
+        "july|jul august|aug september|sep|sept october|oct november|nov december|dec",
+        "januar|jänner|jan|jän februar|feber|feb märz|maerz|mär|mrz april|apr mai juni|jun "
+        "juli|jul august|aug september|sep|sept oktober|okt november|nov dezember|dez",
+        "janvier|janv février|févr|fév mars avril|avr mai juin "
+        "juillet|juil août septembre|sept octobre|oct novembre|nov décembre|déc",
+        "enero|ene febrero|feb marzo|mar abril|abr mayo|may junio|jun "
+        "julio|jul agosto|ago septiembre|setiembre|sep|sept|set octubre|oct noviembre|nov diciembre|dic",
+        "gennaio|gen febbraio|feb marzo|mar aprile|apr maggio|mag giugno|giu "
+        "luglio|lug agosto|ago settembre|set|sett ottobre|ott novembre|nov dicembre|dic",
+        "janeiro|jan fevereiro|fev março|mar abril|abr maio|mai junho|jun "
+        "julho|jul agosto|ago setembro|set outubro|out novembro|nov dezembro|dez",
+        "januari|jan februari|feb maart|mrt april|apr mei juni|jun "
+        "juli|jul augustus|aug september|sep|sept oktober|okt november|nov december|dec",
+    )
+)
+HALVES: Final = {"am": "am", "pm": "pm", "午前": "am", "午後": "pm"}
+CONNECTORS: Final = (
+    "t", "um ", "ab ", "at ", "from ", "kl. ", "a las ", "alle ore ", "alle ", "ore ", "as ", "a ", "om ",
+)  # fmt: skip

@@ -1,6 +1,6 @@
-"""Rules for connections to user-supplied URLs. Names are not resolved here.
+"""Rules for connections to user-supplied URLs. This module does not resolve names.
 
-Every IP address that a name resolves to has to pass `may_connect` before anything is sent.
+Every IP address that a name resolves to must pass `may_connect` before anything is sent.
 """
 
 import re
@@ -22,8 +22,8 @@ DEFAULT_PORTS: Final = frozenset(PORT_BY_SCHEME.values())
 NON_PUBLIC_NETWORKS: Final[tuple[IpNetwork, ...]] = (
     ip_network("192.0.0.0/24"),  # IETF protocol assignments
     ip_network("192.88.99.0/24"),  # 6to4 relays
-    ip_network("168.63.129.16/32"),  # platform service of a cloud provider
-    ip_network("3fff::/20"),  # documentation
+    ip_network("168.63.129.16/32"),  # a cloud provider's platform service
+    ip_network("3fff::/20"),  # reserved for documentation
 )
 NAT64: Final = IPv6Network("64:ff9b::/96")
 GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
@@ -31,7 +31,7 @@ GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parsed URL, so that it is parsed only once. `host` is ASCII, without brackets."""
+    """A parsed URL. `host` is ASCII, without brackets."""
 
     scheme: str
     host: str
@@ -40,7 +40,6 @@ class Target:
 
     @property
     def ip_literal(self) -> IpAddress | None:
-        """Return the IP address if the host is one."""
         try:
             return ip_address(self.host)
         except ValueError:
@@ -48,17 +47,16 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORT_BY_SCHEME[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A non-public network that the operator allows, optionally at one port only."""
+    """A non-public network that the operator allows, optionally on a single port."""
 
     network: IpNetwork
-    port: int | None  # None: the default ports
+    port: int | None  # None means the default ports
 
     def allows(self, ip: IpAddress, port: int) -> bool:
         if ip.version != self.network.version or ip not in self.network:
@@ -78,7 +76,7 @@ def read_allowed_network(text: str) -> AllowedNetwork:
 
 
 def read_target(text: str) -> Target:
-    """Parse an http or https URL. Reject credentials and unusual notations of hosts."""
+    """Parse an http or https URL. Reject credentials and unusual host notations."""
     if len(text) > MAX_URL_LENGTH or re.search(r"[\s\\\x00-\x20\x7f]", text):
         raise _invalid_url()
     try:
@@ -96,7 +94,7 @@ def read_target(text: str) -> Target:
 
 
 def read_redirect(target: Target, location: str) -> str:
-    """Return the URL of a redirect, which has to pass the same checks as any other."""
+    """Return a redirect's absolute URL, which still has to pass the same checks as any other URL."""
     try:
         return urljoin(f"{target.scheme}://{target.authority}{target.path}", location)
     except ValueError:
@@ -106,7 +104,7 @@ def read_redirect(target: Target, location: str) -> str:
 def may_connect(
     ip: IpAddress, port: int, allowed_networks: Sequence[AllowedNetwork] = (), ports: Collection[int] = DEFAULT_PORTS
 ) -> bool:
-    """Return whether a connection is allowed: to the default ports of public addresses and to allowed networks."""
+    """Return whether a connection is allowed: to public addresses on the default ports, or to allowed networks."""
     if any(entry.allows(ip, port) for entry in allowed_networks):
         return True
     return port in ports and is_public(ip)
@@ -117,7 +115,7 @@ def is_public(ip: IpAddress) -> bool:
         if ip in NAT64:
             return is_public(IPv4Address(int(ip) & 0xFFFFFFFF))
         if ip.sixtofour or ip.teredo or ip not in GLOBAL_UNICAST:
-            return False  # Other ranges embed an IPv4 address or are not routed.
+            return False  # These ranges embed an IPv4 address or are not routed.
     if ip.is_multicast or ip.is_reserved or ip.is_link_local or ip.is_loopback:
         return False
     return ip.is_global and not any(
@@ -126,8 +124,7 @@ def is_public(ip: IpAddress) -> bool:
 
 
 def _read_host(host: str) -> str:
-    """Convert a host name to ASCII. Reject IP addresses in unusual notations (`127.1`, `0x7f000001`,
-    `017700000001`), which serve only to bypass checks."""
+    """Convert a host name to ASCII. Reject unusual IP notations (`127.1`, `0x7f000001`), which bypass checks."""
     if ":" in host:
         try:
             return str(IPv6Address(host)) if "%" not in host else _reject_url()

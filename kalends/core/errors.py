@@ -1,4 +1,4 @@
-"""All errors that clients can see, with their codes and statuses. They are raised where the cause is detected.
+"""All errors in responses, with their codes and statuses. They are raised where the cause is detected.
 
 InvalidValue                one value breaks its rule; `core/params.py` collects these
 ApiError                    an error response: code, status, message, data
@@ -9,10 +9,10 @@ ApiError                    an error response: code, status, message, data
        rest_invalid_host             the Host header is malformed           invalid_host
        rest_invalid_header           If-Match is empty                      empty_if_match
        rest_too_many_records         too many new records in one request    too_many_records
-       term_exists                   the name or slug of a term is in use   term_exists
+       term_exists                   a term's name or slug is in use        term_exists
   401  incorrect_password            invalid credentials                    bad_credentials
   401/403  rest_forbidden            not permitted                          forbidden
-  403  …-not-accessible              unpublished record of another user     not_accessible
+  403  …-not-accessible              another user's unpublished record      not_accessible
        event-no-longer-available     a trashed event                        no_longer_available
        event-password-protected      password missing or wrong              password_needed
        rest_read_only                the application password is read-only  read_only
@@ -21,45 +21,45 @@ ApiError                    an error response: code, status, message, data
        rest_invalid_namespace        unknown namespace on the index         unknown_namespace
        rest_unknown_site             no site is configured for this host    unknown_site
        rest-…-not-found              unknown record                         not_found
-       import_not_found              unknown source or run of imports       import_not_found
+       import_not_found              unknown import source or run           import_not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
   405  rest_method_not_allowed       the path does not support the method   method_not_allowed
   408  rest_request_timeout          the body did not arrive in time        body_timeout
-  409  rest_request_in_progress      the first request with this key runs   in_progress
+  409  rest_request_in_progress      the first request is still running     in_progress
        rest_conflict                 the write violates a constraint        conflict
        rest_media_in_use             records use the image                  in_use
-       series_overrides_lost         dates of their own would be lost       series_overrides_lost
+       series_overrides_lost         edited dates would be lost             series_overrides_lost
        series_undo_conflicts         dates have changed since the edit      series_undo_conflicts
        series_slot_taken             two dates would have the same time     slot_taken
-       import_busy                   a run of the source is under way       import_busy
-       import_state                  the state of the run does not allow it import_state
-       import_unconfirmed            the plan asks a question first         import_unconfirmed
+       import_busy                   the source has a run in progress       import_busy
+       import_state                  the run's status does not allow it     import_state
+       import_unconfirmed            the plan needs confirmation            import_unconfirmed
        import_by_command             the source belongs to a move-in        import_by_command
   410  rest_history_expired          the requested changes were trimmed     expired
-       …-is-in-trash                 the record is in the trash already     in_trash
-       series-is-in-trash            so is the series of an event           in_trash
+       …-is-in-trash                 the record is already in the trash     in_trash
+       series-is-in-trash            the event's series is in the trash     in_trash
   412  rest_precondition_failed      If-Match names an older version        precondition_failed
   413  rest_body_too_large           the body exceeds the limit             too_large
   415  rest_unsupported_media_type   the body was not read                  unread_body
   422  rest_idempotency_mismatch     the key belongs to another request     key_reused
   429  rest_too_many_attempts        too many failed attempts               too_many_attempts
-       rest_quota_exceeded           the daily limit of the account         quota_exceeded
-       rest_too_many_writes          earlier writes of the user still wait  too_many_writes
+       rest_quota_exceeded           the account's daily limit              quota_exceeded
+       rest_too_many_writes          the user's earlier writes still wait   too_many_writes
   431  rest_head_too_large           the headers exceed the limit           head_too_large
-  any  rest_batch_failed             an operation of a batch failed         batch_failed
+  any  rest_batch_failed             a batch operation failed               batch_failed
   503  rest_unavailable              the database is busy or unavailable    unavailable
-                                     a limit of this process is reached     overloaded
+                                     this process has reached a limit       overloaded
                                      a slow write was rolled back           too_slow
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
-  507  rest_insufficient_storage     the disk of the database is full       out_of_storage
+  507  rest_insufficient_storage     the database's disk is full            out_of_storage
 
-These classes are internal; clients never see them:
+These classes are internal and never reach clients:
 
-http.auth.WrongCredentials             becomes `bad_credentials`
-http.disconnects.ClientDisconnected    ends a request without a response
-operations.media.library.MissingFile   fails a job or a check of images
-adapters.image_worker_main.UnreadableImage   stays in the decoder process
-settings.InvalidSettings               ends a command
+  http.auth.WrongCredentials             becomes `bad_credentials`
+  http.bodies.ClientDisconnected         ends a request without a response
+  media.adapters.library.MissingFile     fails a job or an image check
+  media.adapters.image_worker_main.UnreadableImage   stays in the decoder process
+  settings.InvalidSettings               ends a command
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,14 +68,13 @@ from typing import Final
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 
-# The code by which other modules recognize that a database does not serve a site.
+# Other modules check for this code. It means that the database does not contain the site.
 UNKNOWN_SITE: Final = "rest_unknown_site"
-# The code of a write that may or may not be stored.
 OUTCOME_UNKNOWN: Final = "rest_outcome_unknown"
 
 
 class InvalidValue(ValueError):
-    """A value breaks a rule. The message is a predicate that states it: `InvalidValue("must be below {n}.", n=5)`.
+    """A value that breaks a rule. The message is a predicate: `InvalidValue("must be below {n}.", n=5)`.
 
     `suggestion` is the value that was probably meant, if any.
     """
@@ -93,7 +92,7 @@ class InvalidValue(ValueError):
 
 
 class InvalidArgument(InvalidValue):
-    """A named argument or setting breaks a rule. `problem` is the predicate without the name."""
+    """A named argument or setting that breaks a rule. `problem` is the predicate without the name."""
 
     def __init__(self, name: str, problem: Message) -> None:
         super().__init__("{name} {problem}", name=name, problem=problem)
@@ -107,8 +106,6 @@ def with_suggestion(message: Message, suggestion: str | None) -> Message:
 
 
 class ApiError(Exception):
-    """An error response."""
-
     def __init__(
         self,
         status: int,
@@ -123,9 +120,9 @@ class ApiError(Exception):
         self.status = status
         self.code = code
         self.message = message if isinstance(message, Message) else Message(message)
-        self.data = dict(data or {})  # Messages in here are also translated when the response is rendered.
+        self.data = dict(data or {})  # Nested messages are also translated when the response is rendered.
         self.headers = dict(headers or {})
-        self.cause = cause  # of status 503 and 507, as a short name for metrics and the log
+        self.cause = cause  # short name for metrics and the log, for statuses 503 and 507
 
     @property
     def text(self) -> str:
@@ -145,7 +142,7 @@ def missing_params(names: Iterable[str]) -> ApiError:
 def unread_body(content_type: str, missing: Sequence[str], *, is_json: bool) -> ApiError:
     """Return the error for a body that was not read because of its content type.
 
-    If required parameters are missing as a consequence, status, code and data are those that existing clients know.
+    If required parameters are missing as a result, use the status, code and data that existing clients expect.
     """
     if is_json:
         message = Message(
@@ -164,7 +161,7 @@ def unread_body(content_type: str, missing: Sequence[str], *, is_json: bool) -> 
 
 
 def missing_name(param: str, name_field: str) -> ApiError:
-    """Return the error for a new record inside of another one that has no name."""
+    """Return the error for a nested new record without a name."""
     return invalid_params({param: Message("`{path}` (its name) is required.", path=f"{param}.{name_field}")})
 
 
@@ -174,7 +171,7 @@ def invalid(name: str, text: str, /, **values: object) -> ApiError:
 
 
 def empty_if_match(name: str) -> ApiError:
-    """Return the error for a condition that names no version, which must not count as no condition."""
+    """Return the error for an empty If-Match. Ignoring the header would make the write unconditional."""
     return ApiError(
         400,
         "rest_invalid_header",
@@ -183,12 +180,11 @@ def empty_if_match(name: str) -> ApiError:
 
 
 def unknown_ids(name: str, kind: str, ids: str) -> ApiError:
-    """Return the error for a parameter with IDs that no record of the kind has."""
     return invalid(name, UNKNOWN_IDS[kind], ids=ids)
 
 
 def unknown_term(kind: str, value: object) -> ApiError:
-    """Return the error for a filter with an entry that is no ID, slug or unique name of a term."""
+    """Return the error for a filter entry that is not a term's ID, slug or unique name."""
     return invalid(kind, UNKNOWN_TERMS[kind], value=value)
 
 
@@ -217,7 +213,7 @@ def invalid_params(problems: Mapping[str, Message]) -> ApiError:
 
 
 def invalid_json(reason: str, *, utf8: bool = True) -> ApiError:
-    """Return the error for malformed JSON, with the numbers that existing clients know: 4 syntax, 5 encoding."""
+    """Return the error for malformed JSON, with the numbers that clients expect: 4 for syntax, 5 for encoding."""
     return ApiError(
         400,
         "rest_invalid_json",
@@ -269,7 +265,7 @@ def term_exists(term_id: int, field: str) -> ApiError:
 
 
 def bad_credentials() -> ApiError:
-    """Return the same error for an unknown user and a wrong password, so that clients cannot distinguish them."""
+    """Return the same error for unknown users and wrong passwords, to avoid revealing which logins exist."""
     return ApiError(401, "incorrect_password", "The user name or the application password is wrong.")
 
 
@@ -280,7 +276,7 @@ def forbidden(reason: Message, *, anonymous: bool, data: Mapping[str, object] | 
 
 
 def unsupported_scheme(scheme: str) -> ApiError:
-    """Return the error for an Authorization header of another scheme than Basic."""
+    """Return the error for an Authorization scheme other than Basic."""
     return ApiError(
         401,
         "rest_forbidden",
@@ -449,7 +445,7 @@ def expired(oldest: int) -> ApiError:
 
 
 def batch_failed(number: int, cause: ApiError, error: Mapping[str, object]) -> ApiError:
-    """Return the error of a batch, with the status of the operation that failed."""
+    """Return a batch error with the failed operation's status."""
     return ApiError(
         cause.status,
         "rest_batch_failed",
@@ -528,7 +524,7 @@ def unavailable(message: str | Message = BUSY, *, cause: str = "") -> ApiError:
 
 
 def overloaded() -> ApiError:
-    """Return the error for work beyond a limit of this process; the database is not at fault."""
+    """Return the error for work that exceeds a limit in this process. The database is not the cause."""
     return unavailable(cause="too_many_requests")
 
 
@@ -560,7 +556,7 @@ def out_of_storage() -> ApiError:
     return ApiError(507, "rest_insufficient_storage", "The server is out of storage.", cause="disk_full")
 
 
-# Complete messages for each kind, because in most languages more than the noun differs.
+# Each kind has complete messages, because most languages inflect more than the noun.
 NOT_FOUND = {
     "event": Message("There is no such event."),
     "venue": Message("There is no such venue."),

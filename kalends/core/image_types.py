@@ -1,6 +1,6 @@
-"""Image types and their detection by content, the generated sizes, and the names of files.
+"""Image types and their detection by content, generated sizes, and file names.
 
-Nothing is decoded here; a separate process does that (adapters/image_worker_main.py).
+A separate process decodes images (media/adapters/image_worker_main.py).
 """
 
 import re
@@ -14,7 +14,7 @@ from kalends.core.errors import InvalidValue
 class ImageType:
     mime: str
     extension: str
-    codec: str  # the name that Pillow uses
+    codec: str  # Pillow's name
 
 
 JPEG: Final = ImageType("image/jpeg", "jpg", "JPEG")
@@ -27,9 +27,9 @@ BY_MIME: Final = {row.mime: row for row in TYPES}
 BY_EXTENSION: Final = {row.extension: row for row in TYPES}
 SUPPORTED_TYPES: Final = "JPEG, PNG, WebP, AVIF, GIF"
 
-# Bytes that suffice to detect the type.
+# Number of bytes needed to detect the type.
 SNIFF_BYTES: Final = 512
-# Larger images than those of phone cameras are not decoded. MAX_EDGE limits the stored original.
+# Images larger than phone photos are not decoded. MAX_EDGE limits the stored original.
 MAX_PIXELS: Final = 50_000_000
 MAX_EDGE: Final = 2560
 
@@ -51,7 +51,7 @@ _KEY = re.compile(r"([1-9][0-9]{0,17})/([0-9a-f]{2})/(\2[0-9a-f]{62}\.(?:jpg|png
 
 
 def sniff_type(head: bytes) -> ImageType:
-    """Detect the type of a file from its content; its name and the declared type are ignored."""
+    """Detect a file's type from its content, ignoring its name and declared type."""
     if head.startswith(b"\xff\xd8\xff"):
         return JPEG
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -72,24 +72,21 @@ def sniff_type(head: bytes) -> ImageType:
 
 
 def _brands(head: bytes) -> set[bytes]:
-    """Return the major and compatible brands of an ISO media file."""
     size = int.from_bytes(head[:4], "big")
     box = head[8 : min(size, len(head))]
     return {box[:4], *(box[at : at + 4] for at in range(8, len(box) - 3, 4))}
 
 
 def make_file_name(digest: str, image_type: ImageType) -> str:
-    """Return the name of a file, which contains the hash of its content."""
     return f"{digest}.{image_type.extension}"
 
 
 def is_file_name(text: str) -> bool:
-    """Return whether a text has the form of the name of a stored file."""
     return _NAME.fullmatch(text) is not None
 
 
 def make_key(site_id: int, name: str) -> str:
-    """Return the key of a file in the storage, which is also the end of its URL."""
+    """Return a file's storage key, which is also the end of its URL."""
     if not is_file_name(name):
         raise AssertionError(f"not the name of a file: {name!r}")
     return f"{site_id}/{name[:2]}/{name}"
@@ -102,6 +99,6 @@ def read_key(text: str) -> tuple[int, str] | None:
 
 
 def extract_file_name(url: str) -> str | None:
-    """Return the file name if a URL ends like that of a stored file, on any host."""
+    """Return the file name if a URL, on any host, ends like a stored file's URL."""
     key = read_key("/".join(url.partition("?")[0].partition("#")[0].rsplit("/", 3)[-3:]))
     return key[1] if key else None

@@ -1,9 +1,15 @@
-"""Translatable messages: an English text with named placeholders, and their values.
+"""Messages that are translated when a response is rendered, and the choice of its language.
 
-A message is translated once, when the response is rendered; until then it is passed on untranslated.
+A message consists of an English text with named placeholders, and their values. Only texts that people read are
+translated; names, codes, types and structure are the same in every language.
 """
 
+import gettext
+import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
 
 Translate = Callable[[str], str]
 
@@ -14,7 +20,7 @@ def gettext_noop(text: str) -> str:
 
 
 class Message:
-    """A message such as `Message("There is no user {id}.", id=7)`. Values may be messages or lists of messages."""
+    """A message such as `Message("There is no user {id}.", id=7)`. Values can be messages or lists of messages."""
 
     __slots__ = ("text", "values")
 
@@ -47,3 +53,81 @@ def _render_value(value: object, translate: Translate) -> object:
     if isinstance(value, list | tuple):
         return " ".join(str(_render_value(entry, translate)) for entry in value)  # pyright: ignore[reportUnknownVariableType]
     return value
+
+
+DEFAULT: Final = "en"
+# Native language names by tag, in display order, for the languages with a catalog in `kalends/locale`.
+LANGUAGES: Final = {
+    "en": "English",
+    "de": "Deutsch",
+    "fr": "Français",
+    "es": "Español",
+    "it": "Italiano",
+    "nl": "Nederlands",
+    "pt-BR": "Português (Brasil)",
+    "ja": "日本語",
+}
+BY_PRIMARY: Final = {tag.partition("-")[0]: tag for tag in LANGUAGES}
+MAX_RANGES: Final = 20
+LANG_PARAM: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*)(?=&|$)")
+
+
+def find_language(range_: str) -> str | None:
+    """Return the supported language for a tag: `de-AT` and `de_DE` become `de`, and `pt` becomes `pt-BR`."""
+    return BY_PRIMARY.get(range_.strip().lower().replace("_", "-").partition("-")[0])
+
+
+def choose_language(query: bytes, accepted: str, site: str = "") -> str:
+    """Return the language from `?lang=`, Accept-Language or the site, in this order; the default is English.
+
+    The query string is searched undecoded, because the message for an encoding error needs a language too.
+    """
+    return find_requested(query, accepted) or find_language(site) or DEFAULT
+
+
+def find_requested(query: bytes, accepted: str) -> str | None:
+    """Return the supported language preferred by a request, or None."""
+    match = LANG_PARAM.search(query) if query else None
+    if match is None and not accepted:
+        return None
+    ranges = [match[1].decode() if match else "", *_ranges(accepted)]
+    return next((tag for range_ in ranges if (tag := find_language(range_))), None)
+
+
+def _ranges(accepted: str) -> list[str]:
+    """Return the Accept-Language tags in order of preference, omitting quality 0."""
+    weighted: list[tuple[float, str]] = []
+    for part in accepted.split(",")[:MAX_RANGES]:
+        tag, _, parameters = part.partition(";")
+        weight = _weight(parameters)
+        if weight > 0:
+            weighted.append((weight, tag))
+    return [tag for _, tag in sorted(weighted, key=lambda pair: -pair[0])]
+
+
+def _weight(parameters: str) -> float:
+    name, _, number = parameters.strip().partition("=")
+    if name.strip().lower() != "q":
+        return 1.0
+    try:
+        return min(1.0, max(0.0, float(number)))
+    except ValueError:
+        return 0.0
+
+
+def choose_email_language(own: str, site_language: str) -> str:
+    """Return an e-mail's language: the recipient's choice, or else the site's language."""
+    return (find_language(own) if own else None) or find_language(site_language) or DEFAULT
+
+
+CATALOGUES: Final = Path(__file__).resolve().parent.parent / "locale"
+
+
+@cache
+def translator(language: str) -> Translate:
+    """Return the function that translates text into the language; untranslated text stays English."""
+    if language == DEFAULT:
+        return gettext_noop
+    folder = CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"
+    with (folder / "messages.mo").open("rb") as compiled:
+        return gettext.GNUTranslations(compiled).gettext

@@ -1,7 +1,7 @@
-"""Declarations of parameters: parsing, meaning and description in one place.
+"""Parameter declarations: parsing, meaning and description in one place.
 
-A `Param` is one row of the tables in the API description; its `Type` parses a raw value from JSON, a form or the
-query string. Nothing here depends on the record that a parameter belongs to.
+A `Param` is one row in the API description's tables; its `Type` parses a raw value from JSON, a form or the query
+string. Nothing here depends on the record kind.
 """
 
 import math
@@ -9,62 +9,70 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import isclass, signature
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 from kalends.core import errors
-from kalends.core.booleans import parse_bool
 from kalends.core.cost import MAX_SYMBOL_LENGTH, read_cost, read_currency_code, read_currency_symbol
 from kalends.core.date_forms import MAX_LENGTH, read_datetime
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.statuses import STATUSES, SYNONYMS, WRITABLE
-from kalends.core.suggestions import suggest
 from kalends.core.urls import MAX_EMAIL_LENGTH, MAX_WEBSITE_LENGTH, read_email, read_website
+from kalends.core.words import suggest
 from kalends.core.zones import read_zone
 
+# Spellings of booleans. This is an extension: the original API accepts fewer.
+
+SPELLINGS: Final = {
+    "true": True, "1": True, "yes": True, "on": True,
+    "false": False, "0": False, "no": False, "off": False,
+}  # fmt: skip
+
+
+def parse_bool(value: object) -> bool:
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    parsed = SPELLINGS.get(value.lower()) if isinstance(value, str) else None
+    if parsed is None:
+        raise InvalidValue("must be a boolean: true/false, 1/0, yes/no or on/off.")
+    return parsed
+
+
 MAX_ID: Final = 2**53 - 1
-MIN_PASSWORD_LENGTH: Final = 6  # characters of a new event password
-# Other words for the values of enumerations, such as `order`, `orderby` and `mime_type`.
+MIN_PASSWORD_LENGTH: Final = 6  # characters in a new event password
+# Common mistakes in enumerations such as `order`, `orderby` and `mime_type`.
 CHOICE_SYNONYMS: Final = {
-    "ascending": "asc",
-    "descending": "desc",
-    "start": "start_date",
-    "end": "end_date",
-    "event_date": "start_date",
-    "publish_date": "date",
-    "name": "title",
-    "updated": "modified",
-    "near": "distance",
-    "image/jpg": "image/jpeg",
-    "canceled": "cancelled",
-    "confirmed": "scheduled",
-    "delayed": "postponed",
-    "rescheduled": "postponed",
-    "online": "moved_online",
-    "virtual": "moved_online",
-    "soldout": "sold_out",
-    "full": "sold_out",
-}
-NOT_NULLABLE: Final = object()  # the value of a parameter that null does not clear
+    "ascending": "asc", "descending": "desc", "start": "start_date", "end": "end_date", "event_date": "start_date",
+    "publish_date": "date", "name": "title", "updated": "modified", "near": "distance", "image/jpg": "image/jpeg",
+    "canceled": "cancelled", "confirmed": "scheduled", "delayed": "postponed", "rescheduled": "postponed",
+    "online": "moved_online", "virtual": "moved_online", "soldout": "sold_out", "full": "sold_out",
+}  # fmt: skip
+NOT_NULLABLE: Final = object()
+
+
+def parse_id(text: str) -> int | None:
+    """Return an ID or a revision from a form field or URL; None if it is not a number or is too large."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < len(str(MAX_ID)) else None
 
 
 class RepeatedValues(list[object]):
-    """The values of a repeated query parameter: all of them for lists, otherwise the last one counts."""
+    """A repeated query parameter's values. Lists use all of them; other types use the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The type of a parameter: its parser and its description."""
+    """Parses and describes a parameter's values."""
 
     schema: Mapping[str, object]
     read: Callable[[Any], Any]
-    null_value: object = NOT_NULLABLE  # the value that null stands for on update; NOT_NULLABLE rejects it
+    null_value: object = NOT_NULLABLE  # what null means on update; NOT_NULLABLE rejects null
     accepts_lists: bool = False
     exact_schema: Mapping[str, object] | None = None  # a more precise schema for /doc
-    # Replaces a value in a query string that would be rejected: by a valid one, or by None to ignore the parameter.
+    # Replaces a query value that would be rejected with a valid one, or with None to ignore the parameter.
     correct: Callable[[str], str | None] | None = None
-    note: str = ""  # a sentence about the type, which /doc adds to the description of each parameter
+    is_text: bool = False  # accepts any text; only limits and sanitizes it
+    note: str = ""  # a sentence about the type that /doc adds to each parameter's description
 
     @property
     def doc_schema(self) -> Mapping[str, object]:
@@ -73,22 +81,22 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    name: str
+    name: LiteralString
     type: Type
     description: str
     required: bool = False
     default: object = None
     has_default: bool = False
-    is_extension: bool = False  # an extension of this server
+    is_extension: bool = False
 
 
-def param(name: str, value_type: Type, description: str, **options: Any) -> Param:
+def param(name: LiteralString, value_type: Type, description: str, **options: Any) -> Param:
     """Declare a parameter; an explicit `default` also appears in the description."""
     return Param(name, value_type, description, has_default="default" in options, **options)
 
 
 def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: bool = False) -> dict[str, Any]:
-    """Parse the given parameters. Raise one ApiError that names all missing and invalid ones."""
+    """Parse the given parameters. Raise one ApiError that names all missing or all invalid parameters."""
     declared = list(params)
     if missing := find_missing(declared, raw, update=update):
         raise errors.missing_params(missing)
@@ -118,11 +126,9 @@ def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: b
 
 
 def find_missing(params: Iterable[Param], raw: Mapping[str, object], *, update: bool = False) -> list[str]:
-    """Return the names of the required parameters that are missing; on update none is required."""
+    """Return the required parameters that are missing; none is required on update."""
     return [p.name for p in params if p.required and not update and raw.get(p.name) is None]
 
-
-# Types ---------------------------------------------------------------------------------------
 
 _ID: Final = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 _DATE_TIME: Final = {
@@ -135,9 +141,9 @@ _COSTS: Final = {"type": "array", "items": {"type": ["number", "string"]}, "maxI
 
 
 def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
-    """Return the type of strings that `clean` limits and sanitizes; `allow_empty` permits "".
+    """Return a type for strings that `clean` limits and sanitizes; `allow_empty` permits "".
 
-    The default of the parameter `limit` of `clean`, if it has one, is described as the maximum length.
+    If `clean` has a `limit` parameter, /doc gives its default as the maximum length.
     """
 
     def read(value: object) -> str:
@@ -154,7 +160,9 @@ def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
         **({} if allow_empty else {"minLength": 1}),
         **({} if limit is None else {"maxLength": limit}),
     }
-    return Type({"type": "string"}, read, null_value="" if allow_empty else NOT_NULLABLE, exact_schema=exact)
+    return Type(
+        {"type": "string"}, read, null_value="" if allow_empty else NOT_NULLABLE, exact_schema=exact, is_text=True
+    )
 
 
 def _find_limit(clean: Callable[[str], str]) -> int | None:
@@ -167,7 +175,7 @@ def _find_limit(clean: Callable[[str], str]) -> int | None:
 def integer(
     *, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT_NULLABLE, reduce: bool = False
 ) -> Type:
-    """Return the type of integers; `reduce` reduces larger values to the maximum instead of rejecting them."""
+    """Return an integer type; `reduce` lowers larger values to the maximum instead of rejecting them."""
 
     def read(value: object) -> int:
         number = read_integer(value)
@@ -189,10 +197,10 @@ def integer(
 def _reduce_to(maximum: int) -> Callable[[str], str]:
     def correct(value: str) -> str:
         try:
-            # The usual spelling is read without the regular expressions of the others.
+            # Most values are plain digits, which need no regular expression.
             number = int(value) if value.isdecimal() and len(value) <= 16 else read_integer(value)
         except InvalidValue:
-            return value  # The parameter is rejected when it is read.
+            return value  # parsing will reject it
         return str(maximum) if maximum < number <= MAX_ID else value
 
     return correct
@@ -240,7 +248,7 @@ def read_list(value: object) -> list[object]:
 
 
 def ids(*, allow_empty: bool = False) -> Type:
-    """Return the type of IDs, as a list or comma-separated."""
+    """Return a type for IDs, given as a list or comma-separated."""
 
     def read(value: object) -> list[int]:
         record_ids = [read_integer(entry) for entry in read_list(value)]
@@ -255,7 +263,7 @@ def ids(*, allow_empty: bool = False) -> Type:
 
 
 def terms(*, allow_empty: bool = False) -> Type:
-    """Return the type of IDs, slugs or names of terms, as a list or comma-separated."""
+    """Return a type for term IDs, slugs or names, given as a list or comma-separated."""
 
     def read(value: object) -> list[int | str]:
         if isinstance(value, bool | dict):
@@ -285,7 +293,7 @@ def terms(*, allow_empty: bool = False) -> Type:
 
 
 def _read_linked(value: object) -> list[int | dict[str, object]]:
-    """Parse links: an ID, an object with an ID or with data, or a list of these; IDs may be comma-separated."""
+    """Parse links: an ID, an object with an ID or with data, or a list of these; IDs can be comma-separated."""
     if value in ("", 0, "0", False):
         return []
     entries: list[int | dict[str, object]] = []
@@ -305,7 +313,7 @@ def _read_linked(value: object) -> list[int | dict[str, object]]:
 
 
 def _read_image(value: object) -> int | str | None:
-    """Parse the ID or URL of an image; "", 0 and false stand for none."""
+    """Parse an image ID or URL; "", 0 and false mean none."""
     if value in ("", 0, "0", False):
         return None
     if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
@@ -335,7 +343,7 @@ def _read_status(value: str) -> str:
 
 def _read_statuses(value: object) -> list[str]:
     if value == "":
-        return ["publish", "private"]  # the meaning of an empty status for existing clients
+        return ["publish", "private"]  # as existing clients expect
     statuses = [str(entry) for entry in read_list(value)]
     unknown = [entry for entry in statuses if entry not in STATUSES]
     if unknown or not statuses:
@@ -349,7 +357,7 @@ def _read_optional_zone(value: str) -> str | None:
 
 
 def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool = False) -> Type:
-    """Return the type of enumerations; `ignore_others` ignores other values of a query instead of rejecting them."""
+    """Return an enumeration type. With `ignore_others`, other values in a query are ignored instead of rejected."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in choices:
@@ -366,7 +374,7 @@ def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool
 
 
 def several_of(*choices: str) -> Type:
-    """Return the type of one or several of these values, as a list or comma-separated."""
+    """Return a type for one or more of these values, given as a list or comma-separated."""
 
     def read(value: object) -> list[str]:
         values = [str(entry).lower() for entry in read_list(value)]
@@ -387,7 +395,7 @@ def _read_password(value: str) -> str:
 
 
 def _read_new_password(value: str) -> str:
-    """Check a new event password. Shorter passwords that were set earlier remain valid."""
+    """Check a new event password. Shorter existing passwords remain valid."""
     if value and not MIN_PASSWORD_LENGTH <= len(value) <= 255:
         raise InvalidValue(
             "must have {minimum} to 255 characters, or be empty to clear the password.", minimum=MIN_PASSWORD_LENGTH
@@ -426,10 +434,7 @@ CURRENCY_CODE = Type(
 _POSITION = one_of("prefix", "postfix", "")
 CURRENCY_POSITION = Type(_POSITION.schema, lambda value: _POSITION.read(value) or None, null_value=None)
 WEBSITE = Type(
-    {"type": "string"},
-    read_website,
-    null_value="",
-    exact_schema={"type": "string", "maxLength": MAX_WEBSITE_LENGTH},
+    {"type": "string"}, read_website, null_value="", exact_schema={"type": "string", "maxLength": MAX_WEBSITE_LENGTH}
 )
 EMAIL = Type(
     {"type": "string"},
@@ -442,10 +447,7 @@ LINKED_RECORDS = Type(
     {"type": "array", "items": {"type": "integer"}}, _read_linked, null_value=[], accepts_lists=True
 )
 NEW_PASSWORD = Type(
-    {"type": "string"},
-    _string(_read_new_password),
-    null_value="",
-    exact_schema={"type": "string", "maxLength": 255},
+    {"type": "string"}, _string(_read_new_password), null_value="", exact_schema={"type": "string", "maxLength": 255}
 )
 PASSWORD = Type(
     {"type": "string"},
@@ -456,7 +458,7 @@ PASSWORD = Type(
 
 
 def _read_token(value: object) -> tuple[int, int | None]:
-    """Parse a revision, or the position between two pages with the revision at which the sync began."""
+    """Parse a revision, or a position between two pages plus the revision at which the sync began."""
     match = re.fullmatch(r"(\d{1,16})(?:\.(\d{1,16}))?", str(value))
     if match is None:
         raise InvalidValue("must be 0, a revision or a `next_since` from a response.")

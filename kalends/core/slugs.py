@@ -1,4 +1,4 @@
-"""Slugs: the part of a URL that identifies a record. They are ASCII; other scripts are percent-encoded.
+"""Slugs identify records in URLs. They are ASCII; other scripts are percent-encoded.
 
 This module does not check whether a slug is in use.
 """
@@ -28,25 +28,25 @@ def make_slug(text: str) -> str:
 
 
 def normalize_lookup(slug: str) -> str:
-    """Convert a URL-decoded slug to the spelling of stored slugs."""
+    """Convert a URL-decoded slug to its stored spelling."""
     lower = unicodedata.normalize("NFC", slug.lower())
     return "".join(c if "!" <= c <= "~" else _escape(c) for c in lower)
 
 
 def add_number(slug: str, n: int) -> str:
-    """Return the slug for the nth record with the same one. The slug of a trashed record stays complete."""
+    """Return the slug for the nth record that would have this slug. A trashed record's slug is not truncated."""
     if n == 1:
         return slug
     return f"{slug}-{n}" if slug.endswith(TRASHED_SUFFIX) else add_suffix(slug, f"-{n}")
 
 
 def add_suffix(slug: str, suffix: str) -> str:
-    """Append a suffix; truncate the slug if the result would be too long."""
+    """Append a suffix, truncating the slug if the result would be too long."""
     return _truncate(slug, MAX_BYTES - len(suffix)) + suffix
 
 
 def _decode(escapes: re.Match[str]) -> str:
-    """Decode the escapes of an existing slug; keep them if they are not valid UTF-8."""
+    """Decode an existing slug's escapes unless they are invalid UTF-8."""
     try:
         return bytes.fromhex(escapes[0].replace("%", "")).decode()
     except UnicodeDecodeError:
@@ -64,8 +64,8 @@ def _transliterate(character: str) -> str:
     category = unicodedata.category(character)
     if category in ("Zs", "Zl", "Zp", "Pd"):
         return "-"
-    # Letters, digits and emoji stay. Accents without their own letter, variation selectors, joiners,
-    # punctuation, currency and signs such as © are dropped.
+    # Keep letters, digits and emoji. Drop combining accents, variation selectors, joiners, punctuation, currency
+    # symbols and signs such as ©.
     is_sign = category[0] == "S" and character < "\u2190"
     if category[0] in "PC" or category in ("Sc", "Sm") or is_sign or "\u0300" <= character <= "\u036f":
         return ""
@@ -95,5 +95,5 @@ def _truncate(slug: str, size: int) -> str:
 
 
 def _utf8_length(digit: str) -> int:
-    """Return the number of bytes of a character by the first hexadecimal digit of its first byte."""
+    """Return a character's length in bytes, given the first hexadecimal digit."""
     return {"e": 3, "f": 4}.get(digit, 2)

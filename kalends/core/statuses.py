@@ -1,4 +1,4 @@
-"""The statuses of events, venues and organizers, and the transitions between them.
+"""Statuses for events, venues and organizers, and the transitions between them.
 
 `just statuses` generates docs/statuses.md and its diagram from these tables.
 """
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-# Requirement of a transition: the right to edit the record, the right to publish, or the passing of time.
+# What a transition requires: permission to edit the record, permission to publish, or the passing of time.
 Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status
-DELETED: Final = "deleted"  # after the last: the row is removed, a tombstone stays in the log
+DELETED: Final = "deleted"  # after the last status; the row is removed, but a tombstone stays in the log
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The meaning of a status for readers, lists, counts, linked events and the slug."""
+    """A status and its effect on readers, lists, counts, linked events and the slug."""
 
     name: str
     meaning: str
@@ -25,14 +25,14 @@ class Status:
     embedded: str
     slug: str
     is_public: bool = False  # visible to anonymous users, and counted
-    is_listed: bool = True  # in lists without the parameter `status`, if the caller may read it
-    contributor_may_edit: bool = True  # the contributor who created it may still edit it
+    is_listed: bool = True  # in lists without a `status` parameter, if the caller may read it
+    contributor_may_edit: bool = True  # whether the contributor who created it may still edit it
 
 
 _EDITORS = "author, editors"
 _OWN_SLUG = "unchanged"
 
-# In the order of the API description.
+# In the same order as the API description.
 TABLE: Final = (
     Status("publish", "public", "everyone", "everyone", "everyone", _OWN_SLUG,
            is_public=True, contributor_may_edit=False),
@@ -51,25 +51,17 @@ TABLE: Final = (
 
 STATUSES: Final = tuple(status.name for status in TABLE)
 WRITABLE: Final = STATUSES
-# Other words for statuses, which clients send by mistake.
+# Common client mistakes.
 SYNONYMS: Final = {
-    "public": "publish",
-    "live": "publish",
-    "active": "publish",
-    "scheduled": "future",
-    "review": "pending",
-    "hidden": "private",
-    "deleted": "trash",
-    "removed": "trash",
-}
-# Statuses in lists without the parameter `status`, if the caller may read the record.
+    "public": "publish", "live": "publish", "active": "publish", "scheduled": "future", "review": "pending",
+    "hidden": "private", "deleted": "trash", "removed": "trash",
+}  # fmt: skip
+# Statuses in lists without a `status` parameter, if the caller may read the record.
 LISTED: Final = tuple(status.name for status in TABLE if status.is_listed)
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A transition from any of some statuses to one, and its requirement."""
-
     sources: tuple[str, ...]
     target: str
     right: Right
@@ -95,14 +87,14 @@ TRANSITIONS: Final = (
     Transition(("future",), "publish", "schedule", "its date is reached; the worker creates an ordinary revision"),
     Transition(("trash",), DELETED, "schedule", "`KALENDS_TRASH_DAYS` have passed; links are deleted, too"),
 )
-# Requirement for setting a status, which does not depend on the current status.
+# Permission required to set a status, regardless of the current status.
 REQUIRED_RIGHTS: Final = {
     transition.target: transition.right for transition in TRANSITIONS if transition.right != "schedule"
 }
 
 
 def resolve_status(requested: str, *, may_publish: bool, published_at: datetime, now: datetime) -> str:
-    """Return the status that a record gets: without the right to publish pending, with a future date scheduled."""
+    """Return the resulting status: pending without permission to publish, scheduled for a future date."""
     if REQUIRED_RIGHTS[requested] == "publish" and not may_publish:
         return "pending"
     if requested in ("publish", "future"):

@@ -1,4 +1,4 @@
-"""Syntax checks of URLs and e-mail addresses. Names are not resolved."""
+"""Check the syntax of URLs and e-mail addresses."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from kalends.core.errors import InvalidValue
-from kalends.core.html.sanitize import clean_text
+from kalends.core.sanitize import clean_text
 
 MAX_WEBSITE_LENGTH: Final = 2000
 MAX_EMAIL_LENGTH: Final = 254
@@ -17,10 +17,10 @@ _EMAIL = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"/?#]+")
 
 
 def read_website(value: object) -> str:
-    """Validate an http or https URL and return it as written, international or not; "" for none.
+    """Validate an http or https URL, ASCII or international, and return it as written; "" for none.
 
-    Only characters that are illegal in URLs (such as quotation marks and angle brackets) are encoded, so that the
-    URL is safe in pages.
+    Only characters that are illegal in URLs, such as quotation marks and angle brackets, are encoded, which makes the
+    URL safe in pages.
     """
     if value is None or value is False or value == "":
         return ""

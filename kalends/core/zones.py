@@ -1,12 +1,12 @@
-"""Time zones: known names, their current spelling, and conversions between local time and UTC.
+"""Time zones: known names, their current spelling, and their rules.
 
-The data is that of the tzdata package, never that of the operating system. The current time is not used.
+The data comes from the tzdata package, never from the operating system.
 """
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from collections.abc import Mapping
+from datetime import timedelta, timezone, tzinfo
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -14,18 +14,17 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from kalends.core.errors import InvalidValue
-from kalends.core.suggestions import suggest
+from kalends.core.words import suggest
 
 MIN_OFFSET, MAX_OFFSET = timedelta(hours=-12), timedelta(hours=14)
 
-SECOND = timedelta(seconds=1)
-# Names of rules rather than places. Their links point to a place that happens to use the same rule today (EST to
-# America/Panama), which is not what the author meant.
+# Names of rules rather than places. In tzdata, they link to a place that now follows the same rule (EST to
+# America/Panama), but an author who wrote the rule's name did not mean this place.
 ZONES_WITHOUT_PLACE = {"UTC", "GMT", "EST", "MST", "HST", "CET", "MET", "EET", "WET"}
 ZONES_WITHOUT_PLACE |= {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT"}
 
-# Legacy names whose link crosses a border, because both places have had the same time since 1970. The source of
-# tzdata has the current name in a comment; the compiled form, which is read here, does not.
+# Legacy names that link to a place in another country, because both have had the same time since 1970. The current
+# name is in a comment in the tzdata source, but not in the compiled form.
 RENAMED_ZONES = {
     "Africa/Asmera": "Africa/Asmara",
     "Africa/Timbuktu": "Africa/Bamako",
@@ -39,57 +38,36 @@ RENAMED_ZONES = {
     "Pacific/Yap": "Pacific/Chuuk",
 }
 
-# The first parts of names whose last part is a city or a similar place.
+# Prefixes of zone names that end in a city or similar place.
 REGIONS = (
     *("Africa/", "America/", "Antarctica/", "Arctic/", "Asia/"),
     *("Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/"),
 )
-# Abbreviations that are no zones, each with the zone that is meant most often.
+# Abbreviations are not accepted as zones, but each suggests the zone it most often means.
 ABBREVIATIONS = {
-    "aedt": "Australia/Sydney",
-    "aest": "Australia/Sydney",
-    "akdt": "America/Anchorage",
-    "akst": "America/Anchorage",
-    "awst": "Australia/Perth",
-    "brt": "America/Sao_Paulo",
-    "bst": "Europe/London",
-    "cdt": "America/Chicago",
-    "cest": "Europe/Berlin",
-    "cst": "America/Chicago",
-    "edt": "America/New_York",
-    "eest": "Europe/Athens",
-    "hkt": "Asia/Hong_Kong",
-    "ist": "Asia/Kolkata",
-    "jst": "Asia/Tokyo",
-    "kst": "Asia/Seoul",
-    "mdt": "America/Denver",
-    "mesz": "Europe/Berlin",
-    "mez": "Europe/Berlin",
-    "msk": "Europe/Moscow",
-    "nzdt": "Pacific/Auckland",
-    "nzst": "Pacific/Auckland",
-    "pdt": "America/Los_Angeles",
-    "pst": "America/Los_Angeles",
-    "sast": "Africa/Johannesburg",
-    "sgt": "Asia/Singapore",
-    "west": "Europe/Lisbon",
-    "z": "UTC",
-}
+    "aedt": "Australia/Sydney", "aest": "Australia/Sydney", "akdt": "America/Anchorage", "akst": "America/Anchorage",
+    "awst": "Australia/Perth", "brt": "America/Sao_Paulo", "bst": "Europe/London", "cdt": "America/Chicago",
+    "cest": "Europe/Berlin", "cst": "America/Chicago", "edt": "America/New_York", "eest": "Europe/Athens",
+    "hkt": "Asia/Hong_Kong", "ist": "Asia/Kolkata", "jst": "Asia/Tokyo", "kst": "Asia/Seoul", "mdt": "America/Denver",
+    "mesz": "Europe/Berlin", "mez": "Europe/Berlin", "msk": "Europe/Moscow", "nzdt": "Pacific/Auckland",
+    "nzst": "Pacific/Auckland", "pdt": "America/Los_Angeles", "pst": "America/Los_Angeles",
+    "sast": "Africa/Johannesburg", "sgt": "Asia/Singapore", "west": "Europe/Lisbon", "z": "UTC",
+}  # fmt: skip
 
 _FIXED = re.compile(r"UTC([+-])(\d{1,2})(?::([0-5]\d)|\.(\d{1,2}))?", re.ASCII | re.IGNORECASE)
 _BARE_OFFSET = re.compile(r"[+-]\d{1,2}(?::[0-5]\d)?", re.ASCII)
-# Spellings of offsets that are not accepted, because their sign or meaning is ambiguous.
+# Offset spellings that are rejected because their sign or meaning is ambiguous.
 _OTHER_OFFSET = re.compile(r"\s*(?:GMT|UTC|Z)?\s*([+-]\s?\d{1,2}(?::[0-5]\d)?)\s*", re.ASCII | re.IGNORECASE)
 
 
 def read_zone(text: str) -> str:
-    """Return the name under which a zone is stored: proper case, and the current name for a legacy one."""
+    """Return the zone name to store, in proper case; a legacy name becomes the current one."""
     name = normalize_zone(text)
     return _current_names().get(name, name)
 
 
 def normalize_zone(text: str) -> str:
-    """Return the name in proper case, legacy or not."""
+    """Return the zone name in proper case, whether legacy or current."""
     name = _names().get(text.lower()) or _normalize_fixed(text)
     if name is None:
         raise InvalidValue(
@@ -101,7 +79,7 @@ def normalize_zone(text: str) -> str:
 
 
 def suggest_zone(text: str) -> str | None:
-    """Return the zone that was probably meant: by its name, its city, an abbreviation or an offset; or None."""
+    """Return the zone probably meant by a name, city, abbreviation or offset, or None."""
     if offset := _OTHER_OFFSET.fullmatch(text):
         return _normalize_fixed(f"UTC{offset[1].replace(' ', '')}")
     cities = _cities()
@@ -109,67 +87,19 @@ def suggest_zone(text: str) -> str | None:
     return cities.get(found, found) if found else None
 
 
-def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
-    """Convert a local time to UTC. In a gap, fold 0 uses the offset from before the gap."""
-    try:
-        return wall.replace(tzinfo=_rules(zone), fold=fold).astimezone(UTC)
-    except OverflowError:
-        raise InvalidValue("must be a date between the years 1 and {last}.", last=9998) from None
-
-
-def is_only_time(local: datetime, utc: datetime, zone: str) -> bool:
-    """Return whether a local time stands for this instant and no other; a time in a gap stands for none."""
-    first = local.replace(tzinfo=_rules(zone), fold=0)
-    offset = first.utcoffset()
-    return offset == first.replace(fold=1).utcoffset() and local - utc.replace(tzinfo=None) == offset
-
-
-def local_of(utc: datetime, zone: str) -> datetime:
-    return in_zone(utc, zone).replace(tzinfo=None, fold=0)
-
-
-def in_zone(utc: datetime, zone: str) -> datetime:
-    """Convert to an aware datetime in the zone; `fold` is 1 for the second of two equal local times."""
-    try:
-        return utc.astimezone(_rules(zone))
-    except OverflowError:
-        raise InvalidValue("must be a date between the years 1 and {last}.", last=9998) from None
-
-
-def offset_of(utc: datetime, zone: str) -> timedelta:
-    return in_zone(utc, zone).utcoffset() or timedelta(0)
-
-
-def find_change(state: Callable[[datetime], object], before: datetime, after: datetime) -> datetime:
-    """Find the first second at which the state differs from that at `before`; at `after` it must differ."""
-    old = state(before)
-    while after - before > SECOND:
-        middle = before + (after - before) // 2 // SECOND * SECOND
-        if state(middle) == old:
-            before = middle
-        else:
-            after = middle
-    return after
-
-
-def abbreviation(utc: datetime, zone: str) -> str:
-    """Return the abbreviation, such as CET or CEST; the name of a fixed offset; digits if tzdata has no letters."""
-    return in_zone(utc, zone).tzname() or zone
-
-
 def tzdata_version() -> str:
-    """Return the version of tzdata, such as 2026b; `kalends timezone refresh` applies a new one."""
+    """Return the tzdata version, such as 2026b; `kalends timezone refresh` applies a new version."""
     first, _, _ = _read("tzdata.zi").partition("\n")
     return first.removeprefix("# version ").strip()
 
 
 def zone_names() -> tuple[str, ...]:
-    """Return all names of tzdata, including legacy ones."""
+    """Return all tzdata names, including legacy names."""
     return tuple(_names().values())
 
 
 @cache
-def _rules(zone: str) -> tzinfo:
+def zone_rules(zone: str) -> tzinfo:
     fixed = _FIXED.fullmatch(zone)
     if fixed is not None:
         return timezone(_fixed_offset(fixed), zone)
@@ -201,7 +131,7 @@ def _fixed_offset(fixed: re.Match[str]) -> timedelta:
 
 @cache
 def _names() -> Mapping[str, str]:
-    """Map the lower-case name of each zone and link to its proper case."""
+    """Map lower-case zone and link names to their proper case."""
     lines = (line.split() for line in _read("tzdata.zi").splitlines())
     names = (words[1] if words[0] == "Z" else words[2] for words in lines if words and words[0] in ("Z", "L"))
     return {name.lower(): name for name in names if name != "Factory"}
@@ -218,7 +148,7 @@ def _current_names() -> Mapping[str, str]:
 
 @cache
 def _cities() -> Mapping[str, str]:
-    """Map the last part of the names, in lower case, to the current name of the zone."""
+    """Map each name's last part, in lower case, to the zone's current name."""
     legacy = _current_names()
     names = [name for name in _names().values() if name.startswith(REGIONS)]
     names.sort(key=lambda name: name not in legacy)  # Current names come last and take precedence.
@@ -227,7 +157,7 @@ def _cities() -> Mapping[str, str]:
 
 @cache
 def _suggested_names() -> tuple[str, ...]:
-    """Return all names of zones without digits, and the cities in them."""
+    """Return zone names without digits, plus all city names."""
     return (*[name for name in _names().values() if not re.search(r"\d", name)], *_cities())
 
 
@@ -237,11 +167,11 @@ def _read(path: str) -> str:
 
 
 def _find_file(path: str) -> Traversable:
-    """Return a file of tzdata.
+    """Return a file from the `tzdata` package.
 
-    `ZoneInfo(name)` prefers the files of the operating system, so two machines, or a server and its worker after a
-    system update, could disagree about a time. Reading the package, whose version is locked, avoids this. The
-    interpreter's setting PYTHONTZPATH still takes precedence; zones that are missing there come from the package.
+    `ZoneInfo(name)` prefers the operating system's files, so two machines, or a server and its worker after a system
+    update, could disagree about a time. The locked package avoids this. The interpreter's setting PYTHONTZPATH still
+    takes precedence; zones missing there come from the package.
     """
     for folder in filter(None, os.environ.get("PYTHONTZPATH", "").split(os.pathsep)):
         if (file := Path(folder, path)).is_file():

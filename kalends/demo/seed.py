@@ -1,7 +1,7 @@
-"""`kalends seed`: adds demo records to a site, the same ones for the same seed.
+"""`kalends seed`: add demo records to a site; the same seed gives the same records.
 
-Venues, organizers and terms are added one by one, as the API does it. Events are loaded in chunks by COPY; their
-derived columns are computed by the same functions as in the API.
+Venues, organizers and terms are added one by one, as in the API. Events are loaded in chunks by COPY; the API's
+functions compute their derived columns.
 """
 
 import asyncio
@@ -11,30 +11,37 @@ from datetime import date, datetime, time, timedelta
 from random import Random
 from typing import Any, Final
 
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.operations.writes import add_record
+from kalends.calendar.storage import bulk_load
+from kalends.calendar.storage.bulk_load import BulkLoad, ProgressCallback
 from kalends.core import times
 from kalends.core.errors import InvalidValue
-from kalends.core.html.sanitize import fold
 from kalends.core.params import read_params
+from kalends.core.sanitize import fold
 from kalends.core.slugs import make_slug
-from kalends.demo.dates import DAYS_BACK, plan_days
-from kalends.demo.events import CHUNK, EVENT_COLUMNS, LINK_COLUMNS, Chunk, DemoVenue, EventBuilder
-from kalends.demo.places import LANGUAGES, TOWNS, Town
-from kalends.demo.series import (
+from kalends.demo.demo_records import (
     AVERAGE_DATES,
+    CHUNK,
     DATE_COLUMNS,
+    DAYS_BACK,
+    EVENT_COLUMNS,
+    LANGUAGES,
+    LINK_COLUMNS,
     SERIES_CHUNK,
     SERIES_COLUMNS,
+    TOWNS,
+    Chunk,
+    DemoVenue,
+    EventBuilder,
+    Town,
     build_series_chunk,
+    plan_days,
     plan_series,
 )
-from kalends.demo.texts import Chance, Writer, fill_sentence, pick
-from kalends.demo.words import AUDIENCES, MORE_TAGS, THEMES
-from kalends.kinds import BY_NAME
-from kalends.kinds.kind import Actor
-from kalends.operations.context import OperationContext
-from kalends.operations.writes import add_record
-from kalends.store import bulk_load
-from kalends.store.bulk_load import BulkLoad, ProgressCallback
+from kalends.demo.demo_texts import AUDIENCES, MORE_TAGS, THEMES, Chance, Writer, fill_sentence, pick
 from kalends.store.sites import Site
 
 MAX_EVENTS: Final = 20_000_000
@@ -42,7 +49,7 @@ MAX_EVENTS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """Numbers of records per kind; None derives a number from that of the events."""
+    """Number of records per kind; None derives it from the number of events."""
 
     events: int
     upcoming: int | None = None
@@ -67,7 +74,7 @@ class DemoCounts:
 
 
 def resolve_counts(options: DemoOptions) -> DemoCounts:
-    """Derive missing numbers. Small sites have mostly upcoming events, large ones mostly past events."""
+    """Derive missing counts. Small sites have mostly upcoming events, large sites mostly past events."""
     events = options.events
     upcoming = options.upcoming
     if upcoming is None:
@@ -103,11 +110,11 @@ def parse_upcoming(text: str, events: int) -> int | None:
 async def seed(
     database_url: str, site_key: str | int, options: DemoOptions, on_progress: ProgressCallback
 ) -> DemoCounts:
-    """Add demo records to the site with this host name or ID; return their numbers."""
+    """Add demo records to the site with this host name or ID; return the number of records per kind."""
     counts = resolve_counts(options)
 
     def start_of_today(site: Site) -> datetime:
-        """Return the first second of today, which serves as the present, so that all runs of a day agree."""
+        """Return the start of today, used as the current time to make all runs on one day agree."""
         today = options.today or date.today()  # noqa: DTZ011  The local day of the operator.
         return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
@@ -155,11 +162,7 @@ async def _copy_series(
     changes = load.transaction.changes
     for offset in range(0, len(plans), SERIES_CHUNK):
         chunk = await asyncio.to_thread(
-            build_series_chunk,
-            builder,
-            plans[offset : offset + SERIES_CHUNK],
-            changes.last_post_id,
-            changes.revision,
+            build_series_chunk, builder, plans[offset : offset + SERIES_CHUNK], changes.last_post_id, changes.revision
         )
         await load.copy("series", SERIES_COLUMNS, chunk.series)
         await load.copy("events", DATE_COLUMNS, chunk.dates.events)
@@ -206,22 +209,20 @@ async def _copy_events(
         )
         chunk = await next_chunk
         on_progress("events", min(offset + CHUNK, len(plans)), len(plans))
-    # The change log has these entries already; only the last revision and ID have to be advanced.
+    # The change log already has these entries; only the last revision and ID must advance.
     changes.last_post_id += len(plans)
     changes.revision += len(plans)
 
 
 @dataclass(frozen=True, slots=True)
 class _LinkedRecords:
-    """The records that events link to."""
-
     context: OperationContext
     chance: Chance
     on_progress: ProgressCallback
     counts: DemoCounts
 
     async def add_categories(self) -> dict[str, list[int]]:
-        """Add the categories; return the ID of each theme's category, followed by those of its children."""
+        """Add the categories; return the ID of each theme's category, followed by its children's IDs."""
         known = await bulk_load.find_term_ids(self.context.transaction, "categories")
         tops = [theme.category for theme in THEMES][: max(self.counts.categories, 1)]
         ids = {name: [await self._ensure_term("categories", known, name)] for name in tops}
@@ -238,7 +239,7 @@ class _LinkedRecords:
         return {name: await self._ensure_term("tags", known, name) for name in names[: self.counts.tags]}
 
     async def _ensure_term(self, kind: str, known: dict[str, int], name: str, **extra: object) -> int:
-        """Return the ID of the term with this name; create it if no earlier run has done so."""
+        """Return the ID of the term with this name, creating the term if necessary."""
         if fold(name) not in known:
             known[fold(name)] = await self._add(kind, {"name": name, **extra})
         return known[fold(name)]
@@ -248,7 +249,7 @@ class _LinkedRecords:
         return [await self._add_venue(n, pick(self.chance, towns)) for n in range(self.counts.venues)]
 
     def _weight_towns(self) -> list[Town]:
-        """Return the towns to choose from, mostly those in the time zone of the site."""
+        """Return the towns to choose from, mostly in the site's time zone."""
         near = [town for town in TOWNS if town.zone == self.context.transaction.site.timezone]
         return near * (4 * len(TOWNS) // len(near)) + list(TOWNS) if near else list(TOWNS)
 
@@ -271,7 +272,7 @@ class _LinkedRecords:
                 "zip": f"{int(10_000 + chance() * 89_999)}",
                 "phone": f"{town.dialling_code} {int(100_000 + chance() * 899_999)}",
                 "website": f"https://venue-{n + 1}.example{town.top_level_domain}" if chance() < 0.6 else "",
-                # A town of this size has a diameter of about four kilometres.
+                # A town of this size is about four kilometers across.
                 "geo_lat": round(town.latitude + (chance() - 0.5) * 0.07, 6),
                 "geo_lng": round(town.longitude + (chance() - 0.5) * 0.07, 6),
                 **self._build_publication(),

@@ -1,7 +1,7 @@
-"""iCalendar (RFC 5545 and 7986). The output is deterministic: equal records give equal bytes.
+"""Write iCalendar (RFC 5545 and 7986). Equal records produce identical bytes.
 
-UID never changes. SEQUENCE increases with every change of time, place, status or state. A time is written in the zone
-of its event if all readers derive the same instant from it, otherwise in UTC.
+UID never changes. SEQUENCE increases with every change to the time, place, status or state. A time is written in the
+event's zone if all clients derive the same instant from it, otherwise in UTC.
 """
 
 import re
@@ -12,24 +12,22 @@ from functools import lru_cache
 from html import escape as escape_html
 from typing import Final
 
+from kalends.calendar.rules.record_types import CANCELLED, POSTPONED, Event, Organizer, Venue
 from kalends.core.errors import InvalidValue
-from kalends.core.event_states import CANCELLED, POSTPONED
-from kalends.core.html.text import to_plain_lines, to_plain_text
-from kalends.core.record_types import Event, Organizer, Venue
-from kalends.core.times import DIGITS
-from kalends.core.zones import is_only_time
+from kalends.core.html_text import to_plain_lines, to_plain_text
+from kalends.core.times import DIGITS, is_only_time
 from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines
 
 PRODUCT: Final = "-//Kalends//Calendar//EN"
-MAX_LINE_OCTETS: Final = 75  # without the line ending
-MAX_TEXT_LENGTH: Final = 20_000  # characters of a description; the rest is cut off
-# The lines after the first begin with a space, which counts. A continuation byte of UTF-8 begins none of them.
+MAX_LINE_OCTETS: Final = 75  # excluding the line ending
+MAX_TEXT_LENGTH: Final = 20_000  # characters per description; longer ones are truncated
+# Continuation lines begin with a space, which counts toward the limit, and never with a UTF-8 continuation byte.
 _REST_OF_ASCII: Final = re.compile(f"(?s).{{1,{MAX_LINE_OCTETS - 1}}}")
 _REST_OF_UTF8: Final = re.compile(rb"(?s).{1,%d}(?![\x80-\xbf])" % (MAX_LINE_OCTETS - 1))
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSAFE_IN_URI: Final = re.compile(r"[\x00-\x1f\x7f\"]")
 _IANA_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
-# iCalendar has no words for the other states; titles and descriptions name them.
+# iCalendar has no equivalent for the other states; titles and descriptions mention them.
 STATUSES: Final = {CANCELLED: "CANCELLED", POSTPONED: "TENTATIVE"}
 MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp",
                       "gif": "image/gif", "avif": "image/avif", "svg": "image/svg+xml"}  # fmt: skip
@@ -37,7 +35,7 @@ MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/p
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """The properties of a feed. `cancelled_title` replaces the titles of cancelled events."""
+    """A feed's properties. `cancelled_title` replaces the titles of canceled events."""
 
     name: str
     url: str
@@ -47,7 +45,7 @@ class Calendar:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of an event: wall times, the same as instants, and the zone."""
+    """An event's start and end as wall times and as instants, with the time zone."""
 
     start_local: datetime
     end_local: datetime
@@ -59,7 +57,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class CancelledEvent:
-    """An event that was public and no longer is. Only its times and its cancellation are disclosed."""
+    """An event that is no longer public. The feed discloses only its times and cancellation."""
 
     uid: str
     sequence: int
@@ -68,7 +66,7 @@ class CancelledEvent:
 
 
 def begin_calendar(calendar: Calendar, times: Iterable[Times | Event]) -> str:
-    """Write the head of a feed, with the time zones that these times need."""
+    """Write the start of a feed, including the time zones required for these times."""
     lines = [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -92,12 +90,12 @@ def end_calendar() -> str:
 
 
 def write_event(event: Event, sequence: int, marked_title: str = "") -> str:
-    """Write an event as an anonymous visitor sees it. `marked_title` is its title with its state."""
+    """Write an event as shown to anonymous visitors. `marked_title` is the title marked with the event's state."""
     return write_component(event, sequence, marked_title, event.uid, format_times(event))
 
 
 def write_component(event: Event, sequence: int, marked_title: str, uid: str, time_lines: Iterable[str]) -> str:
-    """Write an event with these lines for its times, which may be those of a series."""
+    """Write an event with the given date and recurrence lines."""
     modified = format_utc(max([record.modified_utc for record in (event, *event.venues, *event.organizers)]))
     lines = [
         "BEGIN:VEVENT",
@@ -113,7 +111,7 @@ def write_component(event: Event, sequence: int, marked_title: str, uid: str, ti
         f"URL:{_clean_uri(event.url)}",
     ]
     if event.series:
-        lines.append(f"REFID:{event.series.uid}")  # RFC 9253: readers may group the dates of a series.
+        lines.append(f"REFID:{event.series.uid}")  # RFC 9253: clients can group a series' dates.
     lines += _description_lines(event)
     lines += _location_lines(event)
     if event.categories:
@@ -147,28 +145,25 @@ def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a value of type TEXT (RFC 5545, section 3.3.11)."""
+    """Escape a TEXT value (RFC 5545, section 3.3.11)."""
     text = text.replace("\r\n", "\n").replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
     text = text.replace("\n", "\\n")
     return text if text.isprintable() else _CONTROL.sub("", text)
 
 
 def fold(line: str) -> str:
-    """Fold a line after at most 75 octets, never inside of a character."""
+    """Fold a line after at most 75 octets, never inside a character."""
     if line.isascii():
         return "\r\n ".join([line[:MAX_LINE_OCTETS], *_REST_OF_ASCII.findall(line, MAX_LINE_OCTETS)])
     encoded = line.encode()
     end = MAX_LINE_OCTETS
-    while end < len(encoded) and encoded[end] & 0xC0 == 0x80:  # A continuation byte of UTF-8.
+    while end < len(encoded) and encoded[end] & 0xC0 == 0x80:  # a UTF-8 continuation byte
         end -= 1
     return b"\r\n ".join([encoded[:end], *_REST_OF_UTF8.findall(encoded, end)]).decode()
 
 
-# Helpers, in the order of their calls --------------------------------------------------------
-
-
 def _collect_zones(times: Iterable[Times | Event]) -> dict[str, tuple[datetime, datetime]]:
-    """Return the zones that are needed, with the first and the last instant written in each."""
+    """Return the required zones, each with the first and last instant written in it."""
     by_zone: dict[str, list[tuple[datetime, datetime]]] = {}
     for row in times:
         if not row.all_day:
@@ -186,15 +181,14 @@ def _collect_zones(times: Iterable[Times | Event]) -> dict[str, tuple[datetime, 
 
 
 def _find_unambiguous(pairs: Iterable[tuple[datetime, datetime]], zone: str) -> datetime | None:
-    """Return the first of these instants, each with its wall time, that is written in the zone."""
     return next((utc for utc, local in pairs if is_unambiguous(local, utc, zone)), None)
 
 
 def is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
-    """Return whether all readers derive this instant from the wall time and the name of the zone.
+    """Return whether all clients derive this instant from the wall time and the zone name.
 
-    They do not for an ambiguous wall time (readers differ on which of the two is meant), for one in a gap, in a zone
-    with a fixed offset, and in years whose rules are unknown.
+    They do not if the wall time is ambiguous (clients choose differently) or in a gap, if the zone has a fixed
+    offset, or if the rules for the year are unknown.
     """
     if not FIRST_INSTANT <= utc < LAST_INSTANT or not is_named(zone):
         return False
@@ -206,7 +200,6 @@ def is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_named(zone: str) -> bool:
-    """Return whether readers know the zone by its name."""
     return bool(_IANA_NAME.fullmatch(zone))
 
 
@@ -235,7 +228,7 @@ def format_utc(utc: datetime) -> str:
 
 
 def compact_datetime(value: datetime) -> str:
-    """Format a date-time as in 20270401T193000; `strftime` would not pad years before 1000."""
+    """Format a date-time like 20270401T193000; `strftime` would not pad years before 1000."""
     century, year = divmod(value.year, 100)
     return (
         f"{DIGITS[century]}{DIGITS[year]}{DIGITS[value.month]}{DIGITS[value.day]}"
@@ -244,7 +237,7 @@ def compact_datetime(value: datetime) -> str:
 
 
 def _description_lines(event: Event) -> Iterator[str]:
-    """Yield the description as plain text, ending with the URL for calendars that ignore `URL`, and as HTML."""
+    """Yield the description as plain text and as HTML. The text ends with the URL, for clients that ignore `URL`."""
     html = (event.description or event.excerpt)[:MAX_TEXT_LENGTH]
     plain = "\n\n".join(filter(None, (event.reason, to_plain_lines(html), event.url)))
     yield f"DESCRIPTION:{escape(plain)}"
@@ -266,17 +259,16 @@ def _location_lines(event: Event) -> Iterator[str]:
 
 
 def format_location(event: Event) -> str:
-    """Format the places of an event on one line; for an event without any, the URL to take part online."""
+    """Format an event's places on one line, or return its online URL if it has none."""
     return "; ".join(map(format_address, event.places)) or event.online_url
 
 
 def format_address(venue: Venue) -> str:
-    """Format the name and the postal address of a venue on one line."""
     town = " ".join(filter(None, (venue.zip, venue.city)))
     return _join_address(venue.name, venue.address, town, venue.stateprovince, venue.country)
 
 
-@lru_cache(maxsize=4096)  # The events of a feed share their venues.
+@lru_cache(maxsize=4096)  # events in a feed often share venues
 def _join_address(name: str, *parts: str) -> str:
     return ", ".join(dict.fromkeys(filter(None, (to_plain_text(name), *parts))))
 
@@ -291,6 +283,6 @@ def _clean_uri(url: str) -> str:
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    # Most lines are short; calling a function for each of them would take longer than folding the others.
+    # Most lines are short; calling a function for each would take longer than folding the rest.
     folded = [line if len(line) <= MAX_LINE_OCTETS and line.isascii() else fold(line) for line in lines]
     return "\r\n".join([*folded, ""])

@@ -1,32 +1,102 @@
-"""A series in iCalendar by its rules: one VEVENT with RRULE for each section, with its exceptions.
+"""Write a series as iCalendar rules: one VEVENT with RRULE per section, plus exceptions.
 
-Readers disagree about some rules and about times when daylight saving time begins or ends. Dates that they would
-misread are written as exceptions, or as VEVENTs without a rule and with the UID of the event.
+Clients disagree about some rules, and about times when daylight saving time begins or ends. Dates that clients would
+misread become exceptions, or VEVENTs with the event's UID and no rule.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from itertools import pairwise
+from operator import attrgetter
 from typing import Final
+from uuid import UUID, uuid5
 
-from kalends.core.record_types import Event
-from kalends.core.recurrence import Rule, format_rule, is_ambiguous
-from kalends.core.series import LAST_SLOT, Part
-from kalends.core.zones import local_of, utc_of
+from kalends.calendar.rules.fields import EVENT_FIELDS
+from kalends.calendar.rules.record_types import Event
+from kalends.core.recurrence import Rule, end_before, format_rule, is_ambiguous, rest_from
+from kalends.core.times import local_of, utc_of
 from kalends.feeds import ics
-from kalends.feeds.series_sections import Section, describe_content, start_part_at
+from kalends.series.rules.series_slots import LAST_SLOT, Definition, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Content shared by the dates starting at `since`; `event` is None if these dates are not public."""
+
+    since: datetime
+    event: Event | None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A series part, or a stretch of one, with the same content throughout."""
+
+    part: Part
+    content: Event | None
+
+
+def list_sections(definition: Definition, contents: Sequence[Content]) -> list[Section]:
+    """Split a series' parts where the content changes. The first content applies from the start."""
+    bounds = [
+        later.since
+        for earlier, later in pairwise(contents)
+        if _describe_optional(earlier.event) != _describe_optional(later.event)
+    ]
+    return [
+        Section(piece, _find_content(contents, piece.start))
+        for part in definition.parts
+        for piece in _divide(part, bounds)
+    ]
+
+
+def describe_content(event: Event) -> tuple[object, ...]:
+    """Return the event data that appears in iCalendar, except its times and its page URL."""
+    return (
+        *(event.title, event.description, *_get_plain(event), event.reason),
+        *(event.venues, event.organizers, event.categories, event.image),
+    )
+
+
+_get_plain: Final = attrgetter(*(row.path for row in EVENT_FIELDS if row.in_feed))
+
+
+def start_part_at(part: Part, slot: datetime) -> Part:
+    if part.rule is None or slot == part.start:
+        return part
+    return replace(part, rule=rest_from(part.rule, part.start, slot), start=slot, end=slot + part.length)
+
+
+def _divide(part: Part, bounds: Sequence[datetime]) -> Iterator[Part]:
+    for bound in bounds:
+        first = next(part.slots(LAST_SLOT, bound), None) if part.start < bound else None
+        if first is None or part.rule is None:
+            continue
+        yield replace(part, rule=end_before(part.rule, part.start, first))
+        uid = str(uuid5(UUID(part.uid), f"content {first.isoformat()}"))
+        part = replace(start_part_at(part, first), uid=uid)
+    yield part
+
+
+def _find_content(contents: Sequence[Content], slot: datetime) -> Event | None:
+    return next((content.event for content in reversed(contents) if content.since <= slot), contents[0].event)
+
+
+def _describe_optional(event: Event | None) -> tuple[object, ...]:
+    return describe_content(event) if event else ()
+
 
 DAY: Final = timedelta(days=1)
-# The time zone of a rule without an end is described for as many years after the last date that exists as an event.
+# For endless rules, the time zone is described up to this many years after the last date with an event.
 ZONE_YEARS: Final = 20
-UTC_NAME: Final = "Etc/UTC"  # with a VTIMEZONE, as other zones
-# Later ends are written as none, because they may have no instant in UTC.
+UTC_NAME: Final = "Etc/UTC"  # written with a VTIMEZONE, like other zones
+# Rules that end later get no UNTIL, because it might have no UTC equivalent.
 LAST_UNTIL: Final = date(9000, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesDate:
-    """A public date of a series. `title` is marked with the state of the event."""
+    """A public series date. `title` is marked with the event's state."""
 
     slot: datetime
     event: Event
@@ -35,27 +105,26 @@ class SeriesDate:
 
 @dataclass(frozen=True, slots=True)
 class SeriesCalendar:
-    """A series to write. All dates before `created_until` are in `dates`; None: all dates of the series."""
+    """A series to write. `dates` holds the dates before `created_until`, or all dates if that is None."""
 
     sections: Sequence[Section]
     dates: Mapping[datetime, SeriesDate]
     removed: Sequence[datetime]
     created_until: datetime | None
     sequence: int
-    titles: Mapping[str, str]  # of sections, marked with their state, by their UIDs
+    titles: Mapping[str, str]  # section titles marked with their state, by UID
 
 
 @dataclass(frozen=True, slots=True)
 class _Master:
-    """A section that is written with its rule, from its first regular date on."""
+    """A section written as a rule, starting at its first regular date."""
 
     section: Section
-    slots: Sequence[datetime]  # those that exist as events, or could
+    slots: Sequence[datetime]  # slots that have or could have an event
     excluded: Sequence[datetime]
 
 
 def write_series(calendar: ics.Calendar, series: SeriesCalendar) -> str:
-    """Write a series as a calendar."""
     planned = [_plan_master(series, section) for section in series.sections]
     masters = [master for master in planned if master is not None]
     repeated = {slot for master in masters for slot in master.slots}
@@ -63,7 +132,7 @@ def write_series(calendar: ics.Calendar, series: SeriesCalendar) -> str:
         series, masters, [date for date in series.dates.values() if date.slot not in repeated]
     )
     if any(master.section.part.timezone == "UTC" for master in masters):
-        calendar = replace(calendar, timezone="UTC")  # Readers move rules in UTC to the zone of the calendar.
+        calendar = replace(calendar, timezone="UTC")  # Clients shift UTC rules to the calendar's zone.
     parts = [ics.begin_calendar(calendar, _collect_times(series, masters))]
     for master in masters:
         parts += _write_master(series, master, added.get(master.section.part.uid, []))
@@ -74,16 +143,13 @@ def write_series(calendar: ics.Calendar, series: SeriesCalendar) -> str:
     return "".join([*parts, ics.end_calendar()])
 
 
-# Planning ------------------------------------------------------------------------------------
-
-
 def _list_slots(part: Part, created_until: datetime | None) -> list[datetime]:
     until = LAST_SLOT if created_until is None else local_of(created_until, part.timezone)
     return list(part.slots(until))
 
 
 def _plan_master(series: SeriesCalendar, section: Section) -> _Master | None:
-    """Return the section from its first regular date on; None if it cannot be written with its rule."""
+    """Plan a rule from the section's first regular date; return None if no rule can represent the section."""
     part, slots = section.part, _list_slots(section.part, series.created_until)
     if section.content is None or part.rule is None or is_ambiguous(part.rule) or not _has_name(part):
         return None
@@ -98,7 +164,7 @@ def _plan_master(series: SeriesCalendar, section: Section) -> _Master | None:
 
 
 def _has_name(part: Part) -> bool:
-    """Return whether readers know the zone in which the rule is expanded."""
+    """Return whether clients recognize the rule's time zone."""
     return part.all_day or ics.is_named(_name_zone(part.timezone))
 
 
@@ -107,7 +173,7 @@ def _name_zone(zone: str) -> str:
 
 
 def _is_regular(part: Part, row: SeriesDate | None) -> bool:
-    """Return whether all readers derive the times of an event from its slot and the length of the part."""
+    """Return whether all clients derive the event's actual times from its slot and the part's length."""
     if row is None:
         return False
     event, end = row.event, row.slot + part.length
@@ -126,7 +192,7 @@ def _is_regular(part: Part, row: SeriesDate | None) -> bool:
 def _divide_others(
     series: SeriesCalendar, masters: Sequence[_Master], others: Iterable[SeriesDate]
 ) -> tuple[dict[str, list[datetime]], list[SeriesDate]]:
-    """Divide dates outside of the rules into those that are written as RDATE, by UID of the section, and others."""
+    """Split dates outside the rules into RDATEs, by section UID, and separate events."""
     taken = {slot.date() for master in masters for slot in (*master.slots, *master.excluded)}
     added: dict[str, list[datetime]] = {}
     singles: list[SeriesDate] = []
@@ -141,12 +207,12 @@ def _divide_others(
 
 
 def _list_near_days(slot: datetime) -> set[date]:
-    """Return the days on which another date makes readers lose an added one."""
+    """Return the days around a slot. Clients may drop an added date if another date falls on one of these days."""
     return {slot.date() - DAY, slot.date(), slot.date() + DAY}
 
 
 def _is_plain(section: Section, row: SeriesDate) -> bool:
-    """Return whether a date has the times and the content of its section."""
+    """Return whether a date has its section's times and content."""
     content = section.content
     return (
         content is not None
@@ -156,7 +222,7 @@ def _is_plain(section: Section, row: SeriesDate) -> bool:
 
 
 def _collect_times(series: SeriesCalendar, masters: Sequence[_Master]) -> Iterator[ics.Times | Event]:
-    """Yield the times in whose zones something is written, up to the year until which rules are likely expanded."""
+    """Yield times that cover every time zone in the feed, as far ahead as clients are likely to expand rules."""
     yield from (row.event for row in series.dates.values())
     for part in (master.section.part for master in masters if not master.section.part.all_day):
         yield _make_times(part.start, part.timezone)
@@ -169,9 +235,6 @@ def _collect_times(series: SeriesCalendar, masters: Sequence[_Master]) -> Iterat
 def _make_times(moment: datetime, zone: str) -> ics.Times:
     utc = utc_of(moment, zone)
     return ics.Times(moment, moment, utc, utc, _name_zone(zone), all_day=False)
-
-
-# Writing -------------------------------------------------------------------------------------
 
 
 def _write_master(series: SeriesCalendar, master: _Master, added: Sequence[datetime]) -> Iterator[str]:
@@ -207,7 +270,7 @@ def _format_slot(part: Part, slot: datetime) -> str:
 
 
 def _format_rule(rule: Rule, part: Part) -> str:
-    """Format a rule with its last day as the last second of that day, in UTC; with whole days, as a day."""
+    """Format a rule. UNTIL is the last day's final second in UTC, or a plain date for all-day series."""
     text = format_rule(replace(rule, until=None))
     if rule.until is None or rule.until > LAST_UNTIL:
         return text

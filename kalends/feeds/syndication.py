@@ -1,4 +1,4 @@
-"""RSS, Atom and JSON Feed of the upcoming events of a list, and sitemaps."""
+"""RSS, Atom and JSON Feed output for a list's upcoming events, and sitemaps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,18 @@ from typing import Any, Final
 
 import orjson
 
+from kalends.calendar.rules.fields import EVENT_FIELDS, Plain
+from kalends.calendar.rules.record_types import Event
 from kalends.core.credentials import is_uuid
-from kalends.core.html.text import to_plain_text
-from kalends.core.record_types import Event
+from kalends.core.html_text import to_plain_text
 from kalends.core.times import format_datetime
 
 RSS_TYPE: Final = "application/rss+xml; charset=utf-8"
 ATOM_TYPE: Final = "application/atom+xml; charset=utf-8"
 JSON_TYPE: Final = "application/feed+json; charset=utf-8"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Fields whose changes increase SEQUENCE; subscribers need them in addition to times and places.
+_STATE: Final = Plain(row for row in EVENT_FIELDS if row.in_sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,9 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An event, with its time and place formatted in the language of the feed.
+    """An event with its time and place formatted in the feed's language.
 
-    `marked_title` is its title with its state.
+    `marked_title` is the title marked with the event's state.
     """
 
     event: Event
@@ -42,7 +45,7 @@ class Item:
 
     @property
     def id(self) -> str:
-        """Return the ID by which readers know the event; one that moved in keeps that of its former site."""
+        """Return the event's feed ID. An imported event keeps the ID from its former site."""
         return self.event.feed_guid or (f"urn:uuid:{self.event.uid}" if is_uuid(self.event.uid) else self.event.uid)
 
     @property
@@ -100,11 +103,11 @@ def write_atom(channel: Channel, items: Sequence[Item]) -> str:
 
 
 def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
-    """Write a JSON Feed 1.1. The fields of events are in the extension `_event`."""
+    """Write JSON Feed 1.1. The extension `_event` contains event fields."""
     entries: list[dict[str, Any]] = []
     for item in items:
         event = item.event
-        entry = {
+        entry: dict[str, Any] = {
             "id": item.id,
             "url": event.url,
             "title": item.title,
@@ -121,11 +124,11 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
                 "utc_end_date": format_datetime(event.end_utc),
                 "all_day": None if event.is_locked else event.all_day,
                 "location": item.where,
-                "event_status": None if event.is_locked else event.event_status,
-                "status_reason": event.status_reason,
-                "online_url": event.online_url,
+                **dict(zip(_STATE.names, _STATE.get_attributes(event), strict=True)),
             },
         }
+        if event.is_locked:
+            entry["_event"]["event_status"] = None
         if event.image:
             entry["image"] = event.image.url
         entries.append(entry)
@@ -141,7 +144,7 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
 
 
 def write_sitemap(urls: Sequence[tuple[str, str]]) -> str:
-    """Write the sitemap of these URLs, each with the day of its last change or ""."""
+    """Write a sitemap of these URLs, each with the day it last changed or ""."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">']
     for url, last_modified in urls:
         day = f"<lastmod>{last_modified}</lastmod>" if last_modified else ""
@@ -161,7 +164,7 @@ def _to_iso(utc: datetime) -> str:
     return format_datetime(utc).replace(" ", "T") + "Z"
 
 
-# Characters that XML 1.0 does not allow; stored texts contain no other control characters.
+# Characters not allowed in XML 1.0; stored texts contain no other control characters.
 _NOT_XML: Final = dict.fromkeys([*range(0x20), 0xFFFE, 0xFFFF])
 for _allowed in (0x09, 0x0A, 0x0D):
     del _NOT_XML[_allowed]

@@ -1,7 +1,7 @@
-"""VTIMEZONE components, limited to the period of the events in a feed.
+"""VTIMEZONE components, limited to the period that a feed's events cover.
 
-They are derived from the same time zone database as all instants of the server, so that subscribers compute the same
-instants whatever the database of their own device contains.
+They come from the time zone database that the server uses for all instants, so subscribers compute the same instants
+regardless of their devices' databases.
 """
 
 from collections.abc import Iterator
@@ -10,20 +10,20 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Final
 
-from kalends.core.zones import SECOND, abbreviation, find_change, in_zone, offset_of
+from kalends.core.times import SECOND, abbreviation, find_change, in_zone, offset_of
 
-# Outside of these years times are written in UTC, because the rules of the zones are not known.
+# Outside these years, times are written in UTC, because the zones' rules are unknown.
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(2100, 1, 1, tzinfo=UTC)
-# No zone changes its offset and back within this time.
+# No zone changes its offset and reverts within this time.
 SEARCH_STEP: Final = timedelta(days=4)
-# If the last change is longer ago, the current observance is written with a start this many years back.
+# If the last change is older, the current observance is written with a start this many years back.
 YEARS_BACK: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Observance:
-    """The offset and abbreviation of a zone from an instant on."""
+    """A zone's offset and abbreviation, starting at an instant."""
 
     since: datetime
     previous_offset: timedelta
@@ -33,22 +33,22 @@ class Observance:
 
 
 def zone_lines(zone: str, first: datetime, last: datetime) -> Iterator[str]:
-    """Yield the component of a zone, from the observance in force at the first instant to that at the last."""
+    """Yield the lines of a zone's component that covers the time from `first` to `last`."""
     yield "BEGIN:VTIMEZONE"
     yield f"TZID:{zone}"
     for row in list_observances(zone, first, last):
         kind = "DAYLIGHT" if row.is_daylight else "STANDARD"
         yield f"BEGIN:{kind}"
         yield f"DTSTART:{row.since + row.previous_offset:%Y%m%dT%H%M%S}"
-        yield f"TZOFFSETFROM:{_format_offset(row.previous_offset)}"
-        yield f"TZOFFSETTO:{_format_offset(row.offset)}"
+        yield f"TZOFFSETFROM:{_format_ical_offset(row.previous_offset)}"
+        yield f"TZOFFSETTO:{_format_ical_offset(row.offset)}"
         yield f"TZNAME:{row.name}"
         yield f"END:{kind}"
     yield "END:VTIMEZONE"
 
 
 def list_observances(zone: str, first: datetime, last: datetime) -> list[Observance]:
-    """List the observance in force at the first instant and those that begin up to the last."""
+    """Return the observance in force at the first instant, and all that begin up to the last instant."""
     year = max(first.year - YEARS_BACK, FIRST_INSTANT.year)
     begin = datetime(year, 1, 1, tzinfo=UTC)
     rows = [_observance(zone, begin, offset_of(begin, zone))]
@@ -60,7 +60,7 @@ def list_observances(zone: str, first: datetime, last: datetime) -> list[Observa
 
 @lru_cache(maxsize=4096)
 def _find_changes(zone: str, year: int) -> tuple[Observance, ...]:
-    """Find the observances that begin within a year: sample the zone every few days, then bisect."""
+    """Find the observances that begin within a year by sampling the zone every few days and bisecting."""
     rows: list[Observance] = []
     at, end = (datetime(number, 1, 1, tzinfo=UTC) for number in (year, year + 1))
     while at < end:
@@ -82,7 +82,7 @@ def _observance(zone: str, since: datetime, previous_offset: timedelta) -> Obser
     return Observance(since, previous_offset, offset_of(since, zone), abbreviation(since, zone), is_daylight)
 
 
-def _format_offset(offset: timedelta) -> str:
+def _format_ical_offset(offset: timedelta) -> str:
     seconds = int(abs(offset).total_seconds())
     sign = "-" if offset < timedelta(0) else "+"
     tail = f"{seconds % 60:02}" if seconds % 60 else ""

@@ -1,20 +1,22 @@
-"""/healthz and /readyz, for process managers and load balancers, and the watch for a missing worker."""
+"""/healthz and /readyz, for process managers and load balancers, and detection of a missing worker."""
 
 import asyncio
 import logging
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import PlainTextResponse, Response
 
 from kalends.core.errors import ApiError
-from kalends.http.read_sources import ReadSources
-from kalends.store import jobs
+from kalends.store import job_queue
 from kalends.store.site_database import SiteDatabase
+
+if TYPE_CHECKING:
+    from kalends.http.request import ReadSources
 
 log = logging.getLogger(__name__)
 
-# Seconds without a heartbeat after which the worker counts as missing; also the time that it gets to start.
+# Seconds without a heartbeat before the worker counts as missing. No warning appears this soon after startup.
 MAX_HEARTBEAT_AGE: Final = 60.0
 CHECK_INTERVAL: Final = 15.0
 CONSEQUENCE: Final = (
@@ -30,11 +32,11 @@ def show_health() -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def show_readiness(watch: "WorkerWatch", schema: str, sources: ReadSources) -> Response:
-    """Respond that the database, or at least one cell, is available and has the expected schema; raise 503 otherwise.
+async def show_readiness(watch: "WorkerWatch", schema: str, sources: "ReadSources") -> Response:
+    """Report that the database, or at least one cell, is available with the expected schema; otherwise raise 503.
 
-    Requests are served without a worker, so a missing one is named but changes nothing about the status. The same
-    goes for the primary while a replica answers public reads: no other server could do more.
+    Requests are served without a worker, so a missing worker causes a warning but does not change the status. The
+    same applies to a missing primary while a replica answers public reads, because no other server could do more.
     """
     try:
         states = await watch.database.check_schema(schema)
@@ -47,7 +49,7 @@ async def show_readiness(watch: "WorkerWatch", schema: str, sources: ReadSources
 
 
 class WorkerWatch:
-    """Looks for the heartbeat of a worker."""
+    """Checks for a worker's heartbeat."""
 
     def __init__(self, database: SiteDatabase, *, max_age: float = MAX_HEARTBEAT_AGE) -> None:
         self.database = database
@@ -55,11 +57,11 @@ class WorkerWatch:
         self._started_at = time.monotonic()
 
     async def find_warning(self) -> str:
-        """Return a warning if no worker has been seen for the maximum age, else an empty string."""
+        """Return a warning if no worker has been seen for the maximum age, or an empty string."""
         if time.monotonic() - self._started_at < self._max_age:
             return ""
         databases = self.database.by_cell
-        lookups = [jobs.find_heartbeat_age(database) for database in databases.values()]
+        lookups = [job_queue.find_heartbeat_age(database) for database in databases.values()]
         ages = await asyncio.gather(*lookups, return_exceptions=True)
         for cell, age in zip(databases, ages, strict=True):
             where = f" for the cell {cell}" if cell else ""
@@ -73,14 +75,14 @@ class WorkerWatch:
         return ""
 
     async def run(self, interval: float = CHECK_INTERVAL) -> None:
-        """Log a warning when the worker goes missing, and a message when one is back."""
+        """Log a warning when the worker goes missing, and a message when a worker is back."""
         is_missing = False
         while True:
             await asyncio.sleep(interval)
             try:
                 warning = await self.find_warning()
             except ApiError:
-                continue  # The outage of the database is logged with the requests.
+                continue  # requests already log the database outage
             if warning and not is_missing:
                 log.warning("%s", warning)
             elif is_missing and not warning:

@@ -1,26 +1,28 @@
-"""Access log and metrics of requests. The query string is never logged: it may contain the password of an event."""
+"""Access log and request metrics. The query string is never logged, because it may contain an event password."""
 
 import asyncio
 import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from math import inf
 from typing import Any, Final
 
 from kalends.adapters import metrics
 from kalends.adapters.tracing import Tracer
 from kalends.core.errors import ApiError
-from kalends.core.forwarded import IpNetwork, is_trusted
-from kalends.http.response_cache import OUTCOMES
+from kalends.core.limits import IpNetwork, is_trusted
+from kalends.fleet.storage.replica import Replica
+from kalends.http.cache import OUTCOMES
 from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
-from kalends.store.replica import Replica
 from kalends.store.site_database import SiteDatabase
 
 # Seconds before the same problem is logged again.
 PROBLEM_INTERVAL: Final = 60.0
-# Seconds between two samples of the connection pool.
+# Seconds during which access log lines are collected. If a process is killed, they are lost.
+LOG_INTERVAL: Final = 0.1
+# Seconds between connection pool samples.
 SAMPLE_INTERVAL: Final = 2.0
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -28,18 +30,19 @@ log = logging.getLogger(__name__)
 
 
 class Telemetry:
-    """Records the requests of one process: metrics, the access log and, with a tracer, traces."""
+    """Records one process's requests: metrics, the access log and, with a tracer, traces."""
 
     def __init__(self, tracer: Tracer | None = None) -> None:
-        self._tracer = tracer
-        # Looking a metric up by its labels costs more than counting.
+        self.tracer = tracer
+        # Cached, because looking up a metric by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
         self._problems: dict[tuple[str, str], tuple[float, int]] = {}
+        self._requests: list[tuple[float, dict[str, object]]] = []  # not logged yet, with the time each ended
 
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
     ) -> None:
-        """Count a request and log it; `more` goes into the log line only."""
+        """Count a request and log it soon, with others; `more` is only logged."""
         method = method if method in METHODS else "other"
         key = (method, route, status, cache)
         counters = self._metrics.get(key)
@@ -52,29 +55,30 @@ class Telemetry:
             metrics.find_series(metrics.STALE).inc()
         counters[1].observe(seconds)
         fields = {"method": method, "status": status, "ms": round(seconds * 1000, 1), **more}
-        if self._tracer is not None:
-            fields["trace_id"] = self._tracer.describe_request(method, route, status, str(more.get("request_id", "")))
-        log.info("request", extra={"fields": fields})
+        if self.tracer is not None:
+            fields["trace_id"] = self.tracer.describe_request(method, route, status, str(more.get("request_id", "")))
+        if not self._requests:
+            asyncio.get_running_loop().call_later(LOG_INTERVAL, self.flush)
+        self._requests.append((time.time(), fields))
 
-    def request_span(self, scope: Mapping[str, Any], trusted: Sequence[IpNetwork]) -> AbstractContextManager[None]:
-        """Return a context for a request. Only proxies that are `trusted` continue a trace that they have begun."""
-        if self._tracer is None:
-            return nullcontext()
-        peer = (scope.get("client") or ("",))[0]
-        offered = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
-        return self._tracer.request_span(scope["method"], scope["path"], offered if is_trusted(peer, trusted) else "")
+    def flush(self) -> None:
+        """Log the requests that ended since the last call, with a single write."""
+        requests, self._requests = self._requests, []
+        if requests:
+            log.info("request", extra={"events": requests})
 
     def close(self) -> None:
-        """Send the last traces."""
-        if self._tracer is not None:
-            self._tracer.close()
+        """Write the remaining lines and send the remaining traces."""
+        self.flush()
+        if self.tracer is not None:
+            self.tracer.close()
 
     def exception(self, error: BaseException, **more: object) -> None:
         """Log an unexpected exception with its traceback."""
         log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
 
     def starved(self, outcome: str) -> None:
-        """Count a public read that got no database connection, by the outcome for its last known response."""
+        """Count a public read that got no database connection. `outcome` shows whether an old response was used."""
         metrics.find_series(metrics.STARVED, outcome).inc()
 
     def problem(self, error: ApiError) -> None:
@@ -82,7 +86,7 @@ class Telemetry:
         cause = find_cause(error)
         metrics.find_series(metrics.UNAVAILABLE, cause.name).inc()
         now = time.monotonic()
-        # Messages of PostgreSQL may contain values, so only explanations tell causes of the same name apart.
+        # PostgreSQL messages may contain values, so the SQLSTATE distinguishes causes with the same name.
         key = (cause.name, cause.detail if cause.name == "database" else cause.sqlstate)
         logged_at, others = self._problems.get(key, (-PROBLEM_INTERVAL, 0))
         if now - logged_at < PROBLEM_INTERVAL:
@@ -96,8 +100,17 @@ class Telemetry:
         log.warning("unavailable", extra={"fields": fields})
 
 
+def request_span(
+    tracer: Tracer, scope: Mapping[str, Any], trusted: Sequence[IpNetwork]
+) -> AbstractContextManager[None]:
+    """Return a tracing context for a request. Only `trusted` proxies can continue an existing trace."""
+    peer = (scope.get("client") or ("",))[0]
+    offered = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
+    return tracer.request_span(scope["method"], scope["path"], offered if is_trusted(peer, trusted) else "")
+
+
 def announce_counters() -> None:
-    """Export zeros for what has not happened yet: an increase from nothing to one would not be seen."""
+    """Export unused counters as zero, because monitoring would miss an increase from nothing to one."""
     metrics.find_series(metrics.STALE)
     for outcome in OUTCOMES:
         metrics.find_series(metrics.STARVED, outcome)
@@ -106,7 +119,7 @@ def announce_counters() -> None:
 
 
 async def sample_pool(database: SiteDatabase, replica: Replica | None = None) -> None:
-    """Export the use of the connection pools, of the directory and of the replica, until the task is cancelled."""
+    """Export connection pool, directory and replica metrics until the task is cancelled."""
     announce_counters()
     counted: Counter[str] = Counter()
     while True:

@@ -1,4 +1,4 @@
-"""Tables, connections and transactions. The only package that imports the database driver."""
+"""The database engine: connections, transactions, the job queue and migrations."""
 
 from asyncpg import Record as Row
 

@@ -1,23 +1,27 @@
-"""The change log of a site, with its revision and its last IDs.
+"""A site's change log, with its revision and last used IDs.
 
-The row of the site stays locked until the end of the transaction, so a site has one writer at a time, and revisions
-become visible in order and without gaps.
+The site's row stays locked until the transaction ends, so a site has one writer at a time, and revisions become
+visible in order and without gaps.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal, LiteralString
+
+import orjson
+from asyncpg import Record
 
 from kalends.core import errors
 from kalends.store.sql import Sql
 
-# Maximum number of records that one request creates, including linked ones: each is written under the lock.
+# Maximum number of records, including linked records, that a request can create while it holds the lock.
 MAX_NEW_RECORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An entry of the log. `before` and `after` are the changed columns as JSON."""
+    """A log entry. `before` and `after` contain the changed columns as JSON."""
 
     revision: int
     kind: str
@@ -26,9 +30,9 @@ class Change:
     before: str | None
     after: str | None
     was_public: bool
-    cause: int | None = None  # the revision of the change of a series that this one follows from
-    # Whether the body of the record has changed because of something else, such as its image. Nobody has edited it:
-    # history, undo, preconditions and the time of the last change ignore the entry (decision 0033).
+    cause: int | None = None  # revision of the series change that caused this entry
+    # True if only the record's rendering changed, for example because of its image. History, undo, preconditions and
+    # the modification time ignore these entries (decision 0033).
     is_derived: bool = False
 
 
@@ -45,7 +49,7 @@ class ChangeLog:
     user_id: int | None = None
     entries: list[Change] = field(default_factory=list[Change])
     max_new_records: int | None = None  # None means no limit
-    new_records: int = 0  # includes records that were rolled back, because they cost time as well
+    new_records: int = 0  # including records that were rolled back, because they cost time, too
 
     def record(
         self,
@@ -59,38 +63,26 @@ class ChangeLog:
         cause: int | None = None,
         is_derived: bool = False,
     ) -> int:
-        """Add an entry to the log and return its revision, which the changed row gets as well."""
+        """Add a log entry and return its revision, which the caller stores in the changed row."""
         self.revision += 1
         self.entries.append(
             Change(self.revision, kind, record_id, action, before, after, was_public, cause, is_derived)
         )
         return self.revision
 
-    def next_post_id(self) -> int:
+    def take_post_id(self, wanted_id: int | None = None) -> int:
+        """Reserve `wanted_id`, which must be free, or the next ID. The counter never falls below a used ID."""
         self._count_new_record()
-        self.last_post_id += 1
-        return self.last_post_id
+        taken = self.last_post_id + 1 if wanted_id is None else wanted_id
+        self.last_post_id = max(self.last_post_id, taken)
+        return taken
 
-    def next_term_id(self) -> int:
+    def take_term_id(self, wanted_id: int | None = None) -> int:
+        """Reserve `wanted_id`, which must be free, or the next ID. The counter never falls below a used ID."""
         self._count_new_record()
-        self.last_term_id += 1
-        return self.last_term_id
-
-    def take_post_id(self, wanted_id: int | None) -> int:
-        """Return a wanted ID, which must be free, or the next one. The counter stays above all IDs."""
-        if wanted_id is None:
-            return self.next_post_id()
-        self._count_new_record()
-        self.last_post_id = max(self.last_post_id, wanted_id)
-        return wanted_id
-
-    def take_term_id(self, wanted_id: int | None) -> int:
-        """Return a wanted ID, which must be free, or the next one. The counter stays above all IDs."""
-        if wanted_id is None:
-            return self.next_term_id()
-        self._count_new_record()
-        self.last_term_id = max(self.last_term_id, wanted_id)
-        return wanted_id
+        taken = self.last_term_id + 1 if wanted_id is None else wanted_id
+        self.last_term_id = max(self.last_term_id, taken)
+        return taken
 
     def _count_new_record(self) -> None:
         self.new_records += 1
@@ -98,7 +90,7 @@ class ChangeLog:
             raise errors.too_many_records(self.max_new_records)
 
     def flush(self) -> Sql:
-        """Build the statement that updates the row of the site and inserts the entries."""
+        """Build the statement that updates the site's row and inserts the entries."""
         entries = self.entries
         return Sql(
             """
@@ -133,7 +125,6 @@ class ChangeLog:
         )
 
     def enqueue_purge(self, traceparent: str) -> Sql:
-        """Build the statement that enqueues the purge of these changes from shared caches."""
         first, last = self.entries[0].revision, self.entries[-1].revision
         return Sql(
             "SELECT enqueue_job('purge', jsonb_strip_nulls(jsonb_build_object('first', ?::bigint, 'last', ?::bigint, "
@@ -146,3 +137,28 @@ class ChangeLog:
 
 def select_site_for_update(site_id: int) -> Sql:
     return Sql("SELECT revision, last_post_id, last_term_id FROM sites WHERE id = ? FOR NO KEY UPDATE", site_id)
+
+
+def choose_action(row: Mapping[str, Any] | Record, changed: Mapping[LiteralString, object]) -> Action:
+    """Return the action that describes a change to these columns."""
+    if "status" not in changed:
+        return "update"
+    if changed["status"] == "trash":
+        return "trash"
+    return "restore" if row["status"] == "trash" else "update"
+
+
+def encode_columns(values: dict[str, Any]) -> str:
+    """Encode columns as JSON; `bytes` (password hashes) become hex."""
+    return orjson.dumps(values, default=_encode_value).decode()
+
+
+def _encode_value(value: object) -> object:
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    return str(value)
+
+
+def decode_columns(encoded: str | None) -> dict[str, Any]:
+    columns: dict[str, Any] = orjson.loads(encoded) if encoded else {}
+    return columns

@@ -1,4 +1,4 @@
-"""The state of the database, for metrics, `kalends check` and `kalends status`."""
+"""Database state for metrics, `kalends check` and `kalends status`."""
 
 import asyncio
 import time
@@ -6,10 +6,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from kalends.core.clock import utc_now
-from kalends.store import leakproof, problems
+import asyncpg
+
+from kalends.core.times import utc_now
+from kalends.store import problems
 from kalends.store.database import LOG_POSITION
-from kalends.store.problems import SchemaVersion, connect
+from kalends.store.problems import UNAVAILABLE_ERRORS, SchemaVersion, connect
+
+# Search indexes need functions marked LEAKPROOF (decision 0004). A restored dump lacks these marks.
+
+# Returns an ALTER FUNCTION statement for each of these functions that lacks the mark.
+FIND_MISSING: Final = """
+    SELECT 'ALTER FUNCTION ' || p.oid::regprocedure || ' LEAKPROOF;' AS statement
+    FROM unnest(ARRAY[
+        to_regprocedure('pg_catalog.textlike(text, text)'),
+        to_regprocedure('pg_catalog.textnlike(text, text)'),
+        to_regprocedure('pg_catalog.arrayoverlap(anyarray, anyarray)'),
+        to_regprocedure('st_dwithin(geography, geography, double precision, boolean)'),
+        to_regprocedure('geography_overlaps(geography, geography)')]) AS f (oid)
+    JOIN pg_proc p ON p.oid = f.oid
+    WHERE NOT p.proleakproof
+    ORDER BY 1
+"""
+
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
@@ -31,14 +50,12 @@ READ_FACTS: Final = """
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
     schema: SchemaVersion
-    missing_marks: tuple[str, ...]  # statements that set the missing LEAKPROOF marks
-    heartbeat_age: float | None  # seconds since the last heartbeat of a worker
+    missing_marks: tuple[str, ...]
+    heartbeat_age: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What a login sees of its PostgreSQL server and database."""
-
     version_number: int
     version: str
     database: str
@@ -46,27 +63,25 @@ class ServerFacts:
     is_standby: bool
     missing_extensions: tuple[str, ...]
     has_role: bool  # whether the login is a member of kalends_app
-    max_connections: int  # without those that are reserved for superusers
+    max_connections: int  # excluding connections reserved for superusers
     connections: int
     has_fsync: bool
     synchronous_commit: str
-    size: int  # of the database, in bytes
-    seconds_ahead: float  # of the time of this machine; negative if the database is behind
+    size: int  # database size in bytes
+    seconds_ahead: float  # relative to this machine; negative if the database is behind
 
 
 async def read_state(database_url: str) -> DatabaseState:
-    """Read the state with the login of the server or of the owner."""
     async with connect(database_url, prepared=False) as connection:
         schema = await problems.fetch_version(connection)
         if not schema.number:
             return DatabaseState(schema, (), None)
-        marks = await connection.fetch(leakproof.FIND_MISSING)
+        marks = await connection.fetch(FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
         return DatabaseState(schema, tuple(row["statement"] for row in marks), age)
 
 
 async def read_facts(database_url: str) -> ServerFacts:
-    """Read facts that do not depend on the schema."""
     async with connect(database_url, prepared=False) as connection:
         row = await connection.fetchrow(READ_FACTS, list(EXTENSIONS))
         seconds_ahead = await _measure_time(connection)
@@ -76,12 +91,12 @@ async def read_facts(database_url: str) -> ServerFacts:
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
     is_standby: bool
-    seconds_behind: float | None  # until it had what the primary had written; None if that took longer than allowed
+    seconds_behind: float | None  # None if the replica did not catch up in time
     bytes_behind: int
 
 
 async def read_replica(primary_url: str, replica_url: str, max_seconds: float) -> ReplicaState:
-    """Wait until a replica has what the primary has written up to now, for at most `max_seconds`."""
+    """Measure how long a replica takes to catch up with the primary, up to `max_seconds`."""
     query = f"SELECT {LOG_POSITION}"
     async with connect(primary_url, prepared=False) as primary, connect(replica_url, prepared=False) as replica:
         is_standby: bool = await replica.fetchval("SELECT pg_is_in_recovery()")
@@ -95,7 +110,33 @@ async def read_replica(primary_url: str, replica_url: str, max_seconds: float) -
 
 
 async def _measure_time(connection: Any) -> float:
-    """Return how far the time of the database is ahead; half of the round trip belongs to each direction."""
+    """Return how far the database's time is ahead, assuming a symmetric round trip."""
     sent = time.monotonic()
     theirs: datetime = await connection.fetchval("SELECT clock_timestamp()")
     return (theirs - utc_now()).total_seconds() + (time.monotonic() - sent) / 2
+
+
+async def find_excess_rights(database_url: str) -> str:
+    """Describe the login's rights beyond the role `kalends_app`; "" if it has none or the database is unavailable."""
+    try:
+        connection = await asyncpg.connect(database_url, timeout=2, command_timeout=2)
+    except UNAVAILABLE_ERRORS:
+        return ""
+    try:
+        row = await connection.fetchrow(
+            """
+            SELECT r.rolsuper, EXISTS (
+                SELECT FROM pg_tables t
+                WHERE t.tablename = 'sites' AND pg_has_role(current_user, t.tableowner, 'USAGE')) AS owner
+            FROM pg_roles r WHERE r.rolname = current_user
+            """
+        )
+    except UNAVAILABLE_ERRORS:
+        return ""
+    finally:
+        connection.terminate()
+    if row is None:
+        return ""
+    if row["rolsuper"]:
+        return "is a superuser"
+    return "owns the tables" if row["owner"] else ""

@@ -1,7 +1,7 @@
-"""Connection pool, one transaction per request, and timeouts.
+"""The connection pool, one transaction per request, and timeouts.
 
-A transaction switches to an unprivileged role and enters exactly one site. Reads see one snapshot; writes lock the
-row of the site before the first change.
+A transaction switches to an unprivileged role and enters exactly one site. Reads use one snapshot; writes lock the
+site's row before the first change.
 """
 
 import asyncio
@@ -18,60 +18,57 @@ import asyncpg
 from asyncpg import Record
 
 from kalends.core import errors
-from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
-from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter, WriteTurn, WriteTurns
+from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, WriteTurn, WriteTurns, rate_limit_key
 from kalends.core.messages import Message
-from kalends.core.throttle import rate_limit_key
+from kalends.core.times import utc_now
 from kalends.store import problems
 from kalends.store.change_log import MAX_NEW_RECORDS, ChangeLog, select_site_for_update
-from kalends.store.database_errors import (
+from kalends.store.migrations import newest_revision
+from kalends.store.problems import (
     BROKEN_CONNECTION_STATES,
     CONNECTION_ERRORS,
     READ_ONLY_STATE,
     UNAVAILABLE_ERRORS,
+    DatabaseUnavailable,
     translate_error,
 )
-from kalends.store.migrations import newest_revision
-from kalends.store.problems import DatabaseUnavailable
 from kalends.store.site_revisions import SiteRevisions
 from kalends.store.sites import SITE_COLUMNS, Site
 from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
 
-# Named columns: a star would also return those that a later version adds to the table, which changes the type of the
-# result under the prepared statement.
+# With `*`, a column added by a later version would change the prepared statement's result type.
 ENTER_SITE_BY_HOST = f"SELECT {SITE_COLUMNS} FROM enter_site($1)"
 ENTER_SITE_BY_ID = f"SELECT {SITE_COLUMNS} FROM enter_site_number($1)"
-# The position in the write-ahead log up to which the data of a connection is current, in bytes.
+# The write-ahead log position, in bytes, up to which a connection's data is current.
 LOG_POSITION: Final = (
     "(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0')::bigint"
 )
-# The same on a standby, where each transaction reports its position.
+# On a standby, each transaction also reports its log position.
 ENTER_STANDBY_BY_HOST = f"SELECT {SITE_COLUMNS}, {LOG_POSITION} AS log_position FROM enter_site($1)"
-# Connections reserved for the lookup of revisions and for /readyz, which work while all others are in use.
+# Connections reserved for looking up revisions and for /readyz, which must work while all others are in use.
 LOOKUP_CONNECTIONS = 2
-# The share of the connections that reads without credentials may use together. A few are enough to keep a process
-# busy; more would let expensive queries of many clients take the processors from everybody, and the connections from
-# people who are signed in.
+# The share of connections for reads without credentials. A few are enough to keep a process busy; with more,
+# expensive queries would take CPU time from other requests and connections from signed-in users.
 PUBLIC_SHARE: Final = 0.4
-# Timeout of these lookups in seconds: a database that hangs counts as unavailable.
+# Seconds after which a lookup treats the database as unavailable.
 LOOKUP_TIMEOUT = 2.0
-# Seconds for which a connection that is closed may take leave of the server.
+# Seconds to wait for the server when closing a connection.
 CLOSE_TIMEOUT = 1.0
-# Seconds between two replacements of all connections after a timeout.
+# After a timeout, replace all connections at most once in this many seconds.
 DISTRUST_INTERVAL = 5.0
-# Seconds for which the result of a comparison of the schema is used again.
+# Seconds to reuse the result of a schema check.
 SCHEMA_CHECK_SECONDS = 5.0
 
 
-# The site whose pages are shown in the warm-up of a server.
+# The site whose pages a server renders during warm-up.
 FIRST_SITE: Final = 1
 
 
 class StatementTracer(Protocol):
-    """Records statements, and names the request that runs them (`adapters/tracing.py`)."""
+    """Records statements and provides the request's traceparent (`adapters/tracing.py`)."""
 
     def record_statement(self, record: Any) -> None: ...
 
@@ -84,26 +81,24 @@ class Options:
     size: int = 10
     pool_timeout: float = 1.0  # seconds to wait for a connection before responding 503
     statement_timeout: float = 10.0  # maximum duration of one statement, in seconds
-    public_statement_timeout: float = 3.0  # the same, for reads without credentials
+    public_statement_timeout: float = 3.0  # the same for reads without credentials
     transaction_timeout: float = 10.0  # maximum duration of a write before its commit, in seconds
     prepared: bool = True  # False behind a pooler in transaction mode
-    enqueue_purges: bool = False  # enqueue a job that purges shared caches after each write
+    enqueue_purges: bool = False  # whether each write enqueues a job that purges shared caches
     max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
     tracer: StatementTracer | None = None
-    is_standby: bool = False  # a standby: transactions report the position of their data
+    is_standby: bool = False  # whether transactions also report their log position
 
 
 @dataclass(frozen=True, slots=True)
 class PoolUsage:
-    """The connections for requests: their maximum number, those in use, and the requests that wait for one."""
-
     size: int
     used: int
     waiting: int
 
 
 class Transaction:
-    """The database as operations see it: statements in one site, and its change log."""
+    """The database interface for operations: statements in one site, and its change log."""
 
     def __init__(
         self,
@@ -125,10 +120,10 @@ class Transaction:
         self._max_new_records = max_new_records
         self.site = site
         self.now = now
-        self.traceparent = traceparent  # the span of the request, for its jobs; empty if it is not traced
+        self.traceparent = traceparent  # the request's span, passed to its jobs; empty if untraced
         self.statements = 0
         self._changes: ChangeLog | None = None
-        self._release = ""  # the statement that releases the savepoint of the last part
+        self._release = ""  # the statement that releases the previous savepoint
 
     async def fetch_all(self, sql: Sql) -> list[Record]:
         self.statements += 1
@@ -149,9 +144,9 @@ class Transaction:
         await self._connection.execute(sql.render(), *sql.values)
 
     async def lock_site(self, user_id: int | None) -> None:
-        """Become the only writer of the site until the end of the transaction.
+        """Lock the site for writing until the transaction ends.
 
-        Raise 429 if several writes of the user already wait for that in this process.
+        Raise 429 if several of the user's writes already wait for the lock in this process.
         """
         waiting: AbstractAsyncContextManager[None] = nullcontext()
         if self._turn is not None and user_id is not None:
@@ -186,10 +181,9 @@ class Transaction:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Run a part that may fail alone: its writes and its entries of the change log are then undone.
+        """Undo only this block's writes and change log entries if it fails.
 
-        The savepoint is released together with the beginning of the next one, or by the commit, which saves a round
-        trip. Parts cannot be nested.
+        The next savepoint or the commit releases this one, which saves a round trip. Blocks cannot be nested.
         """
         changes = self.changes
         saved = (changes.revision, changes.last_post_id, changes.last_term_id, len(changes.entries))
@@ -205,9 +199,9 @@ class Transaction:
 
     @asynccontextmanager
     async def rolled_back(self) -> AsyncIterator[None]:
-        """Run a part and undo its writes and its entries of the change log, for a dry run.
+        """Undo this block's writes and change log entries, for a dry run.
 
-        After an error in the part, the transaction must be rolled back; it stays marked as a dry run.
+        After an error in the block, the caller must roll back the transaction; it stays marked as a dry run.
         """
         changes = self.changes
         self.is_dry_run = True
@@ -232,7 +226,7 @@ class Database:
         self._lookup_pool = lookup_pool
         self._options = options
         self._limiter = _make_limiter(options.size, options.max_per_client)
-        # One client may use half of what it may use with credentials, so that it cannot use the whole share.
+        # Without credentials, a client gets half as many connections, so it cannot use up the whole share.
         self._public_limiter = _make_limiter(
             math.ceil(options.size * PUBLIC_SHARE), math.ceil(options.max_per_client / 2)
         )
@@ -242,7 +236,7 @@ class Database:
         self._distrusted_at = -DISTRUST_INTERVAL
         self._schema_problem: tuple[problems.Problem | None, float] = (None, -SCHEMA_CHECK_SECONDS)
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
-        # The estimated cost of a list with many branches would start the JIT compiler, which takes seconds.
+        # The cost estimate for a list with many branches would trigger JIT compilation, which takes seconds.
         switch_role = f"{idle}SET LOCAL jit = off; SET LOCAL ROLE kalends_app"
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
         timeout = f"SET LOCAL statement_timeout = {int(options.statement_timeout * 1000)}; "
@@ -251,12 +245,12 @@ class Database:
         self._begin_read = f"{reading}{timeout}{switch_role}"
         self._begin_public_read = f"{reading}{public}{switch_role}"
         self._begin_write = f"BEGIN; {timeout}{switch_role}"
-        # A standby that does not respond is replaced by the primary, so nobody has to wait for it.
+        # If a standby does not respond, requests go to the primary instead of waiting.
         self._begin_timeout = LOOKUP_TIMEOUT if options.is_standby else None
 
     @classmethod
     async def open(cls, options: Options) -> Self:
-        """Open the pools without a connection, so that the server starts while the database is unavailable."""
+        """Open the pools without connecting, because the server may start before the database."""
         return cls(await _open_pool(options, options.size), await _open_pool(options, LOOKUP_CONNECTIONS), options)
 
     async def close(self) -> None:
@@ -268,7 +262,7 @@ class Database:
 
     @property
     def by_cell(self) -> dict[str, "Database"]:
-        """Return this database as the only one, without a name (`site_database.py`)."""
+        """Return only this database, under an empty name, as `SiteDatabase` requires."""
         return {"": self}
 
     def make_revisions(self) -> SiteRevisions:
@@ -278,25 +272,18 @@ class Database:
         return {}
 
     def read_usage(self) -> PoolUsage:
-        """Return the use of the connections for requests at this moment."""
         used = self._pool.get_size() - self._pool.get_idle_size()
         waiting = self._limiter.waiting + self._public_limiter.waiting + self._acquiring
         return PoolUsage(self._options.size, used, waiting)
 
     @asynccontextmanager
     async def transaction(
-        self,
-        site: str | int,
-        now: datetime,
-        *,
-        writing: bool,
-        anonymous: bool = False,
-        client_ip: str = "",
+        self, site: str | int, now: datetime, *, writing: bool, anonymous: bool = False, client_ip: str = ""
     ) -> AsyncIterator[Transaction]:
         """Run one transaction in a site, given by host or ID; commit it unless an exception is raised.
 
-        `anonymous`: a read without credentials, whose statements have a shorter timeout. Each `client_ip` has a fair
-        share of the connections; with credentials it waits longer for one, because writes are serialized.
+        `anonymous` marks a read without credentials, whose statements have a shorter timeout. Each `client_ip` gets a
+        fair share of the connections. Requests with credentials wait longer for one, because writes are serialized.
         """
         max_wait = (
             self._options.pool_timeout
@@ -340,7 +327,7 @@ class Database:
                 )
                 yield transaction
                 await transaction.flush_changes()
-                # An interrupted commit has an unknown outcome, so only the timeout of the driver applies to it.
+                # An interrupted commit has an unknown outcome, so only the driver's timeout applies to it.
                 limit.reschedule(None)
                 is_committing = writing
                 await self._commit(connection, writing)
@@ -353,8 +340,8 @@ class Database:
                 raise errors.outcome_unknown() from error
             raise (await self._explain_schema(error, has_entered=has_entered) or translate_error(error)) from error
         except TimeoutError as error:
-            # The statement is being cancelled. The client need not wait for that, but the connection must not be
-            # released: while its backend is busy, another connection would exceed the limit.
+            # The statement is being canceled. The client need not wait, but the connection must not be released yet:
+            # while its backend is busy, another connection would exceed the limit.
             owns_connection = False
             self._recover(connection, is_suspicious=True)
             if limit.expired():
@@ -368,8 +355,8 @@ class Database:
             await self._roll_back(connection)
             raise
         except asyncio.CancelledError:
-            # The client disconnected. If the connection were closed during a statement, the site would stay locked
-            # until that statement ends, so the statement is cancelled and rolled back instead.
+            # The client disconnected. Closing the connection during a statement would keep the site locked until that
+            # statement ends, so cancel the statement and roll back instead.
             owns_connection = False
             self._recover(connection)
             raise
@@ -381,7 +368,7 @@ class Database:
                 await _release(self._pool, connection)
 
     async def fetch_unscoped(self, sql: Sql, *, seconds: float | None = None) -> list[Record]:
-        """Run one statement outside of any site, for functions of the owner; `seconds` is its timeout."""
+        """Run one statement outside any site, to call functions with the owner's rights; `seconds` is its timeout."""
         connection = await self._acquire(self._lookup_pool)
         try:
             rows: list[Record] = await connection.fetch(sql.render(), *sql.values, timeout=seconds)
@@ -397,24 +384,23 @@ class Database:
         return rows
 
     async def fetch_revisions(self, hosts: list[str]) -> list[Record]:
-        """Return the current revisions of the sites of these hosts."""
         sql = Sql("SELECT host, site_id, revision FROM site_revisions(?)", hosts)
         return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
 
     async def fetch_for_site(self, site_id: int, sql: Sql) -> list[Record]:
-        """Run a statement about a site, which is here if it is anywhere."""
+        """Run a statement about a site. `site_id` is unused, because there is only one database."""
         return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
 
     async def sample_hosts(self) -> list[str]:
-        """Return a host of the first site. Without one, any other serves as well, unless there are several sites."""
+        """Return one of the first site's hosts, or an empty list if it has none; a single site needs none."""
         async with self.transaction(FIRST_SITE, utc_now(), writing=False) as tx:
             return [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts() LIMIT 1"))]
 
     async def read_log_position(self) -> int:
-        """Return the position in the write-ahead log; raise 503 if this should be a primary but is a standby.
+        """Return the write-ahead log position; raise 503 if this should be a primary but is a standby.
 
-        A standby that has become the primary can still answer. Its connections are replaced nevertheless, so that a
-        proxy leads them to another standby: the next failover would break those to both databases at once.
+        A standby that has become the primary still answers, but its connections are replaced to make a proxy route
+        them to another standby. Otherwise the next failover would break both databases' connections at once.
         """
         sql = Sql(f"SELECT pg_is_in_recovery() AS is_standby, {LOG_POSITION} AS log_position")
         (row,) = await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
@@ -427,7 +413,7 @@ class Database:
         return position
 
     async def check_schema(self, wanted: str) -> list[str]:
-        """Raise 503 while the database is unavailable, a standby, or has a schema that does not support this code."""
+        """Raise 503 if the database is unavailable, is a standby, or has a schema incompatible with this code."""
         connection = await self._acquire(self._lookup_pool)
         try:
             row = await connection.fetchrow(problems.READ_VERSION, timeout=LOOKUP_TIMEOUT)
@@ -450,10 +436,10 @@ class Database:
         return []
 
     async def _explain_schema(self, error: BaseException, *, has_entered: bool = False) -> ApiError | None:
-        """Return the explanation of an error that a missing or different schema causes; None for other errors.
+        """Explain an error caused by a missing or different schema; return None for other errors.
 
-        A missing table, function or column in the right schema is a bug. Before the site is entered, the role may be
-        missing as well.
+        A missing table, function or column in the right schema is a bug. Before the transaction enters a site, the
+        role may be missing too.
         """
         state = getattr(error, "sqlstate", None)
         concerns_role = state in problems.ROLE_STATES and not has_entered
@@ -501,8 +487,8 @@ class Database:
         if not writing:
             await connection.execute("COMMIT")
             return
-        # A commit whose wait for a standby was cancelled succeeds with a warning: the write is stored on the primary
-        # but perhaps not on the standby, so it is not acknowledged.
+        # If the wait for a standby is canceled, a commit succeeds with a warning: the write is stored on the primary
+        # but perhaps not on the standby, so do not acknowledge it.
         notices: list[Any] = []
         listener = lambda _, message: notices.append(message)  # noqa: E731
         connection.add_log_listener(listener)
@@ -516,18 +502,18 @@ class Database:
             raise errors.outcome_unknown()
 
     async def _reconnect(self, connection: Any) -> None:
-        """Close this connection, and replace each of the others before its next use.
+        """Close this connection and replace all others before their next use.
 
-        They are connected to the same server, so each of them would fail one more write.
+        The others use the same server, so each would cause another failed write.
         """
         _terminate(connection)
         await self._expire_connections()
 
     async def _distrust_connections(self) -> None:
-        """Replace all connections before their next use, because one of them got no response in time.
+        """Replace all connections before their next use, after one of them timed out.
 
-        Behind a proxy that keeps the connections to a dead server open, each of them would cost one more timeout. A
-        server that is merely slow must not be flooded with new connections, so this happens once in a while only.
+        Behind a proxy that keeps connections to a dead server open, each would cause another timeout.
+        DISTRUST_INTERVAL limits how often this happens, to avoid flooding a slow server with new connections.
         """
         if time.monotonic() - self._distrusted_at >= DISTRUST_INTERVAL:
             self._distrusted_at = time.monotonic()
@@ -551,7 +537,7 @@ class Database:
     @staticmethod
     async def _roll_back(connection: Any) -> None:
         try:
-            # The timeout of the driver would begin only after a pending cancellation has finished.
+            # The driver's timeout starts only after a pending cancellation has finished.
             async with asyncio.timeout(2):
                 await connection.execute("ROLLBACK")
         except UNAVAILABLE_ERRORS:
@@ -559,7 +545,7 @@ class Database:
 
 
 def _make_limiter(total: int, per_client: int) -> PerOwnerLimiter:
-    """Return a limiter; 0 per client means no limit for a single one."""
+    """Return a limiter; 0 per client means no limit."""
     limits = ConcurrencyLimits(min(per_client or total, total), total=total, waiting_per_owner=100, waiting=400)
     return PerOwnerLimiter(limits)
 
@@ -576,7 +562,7 @@ async def _open_pool(options: Options, size: int) -> Any:
         min_size=0,
         max_size=size,
         timeout=max(options.pool_timeout, 1.0),
-        # Unlike the timeout of the server, this one also covers a broken network.
+        # Unlike the server's timeout, this one also covers a broken network.
         command_timeout=options.statement_timeout + 1,
         statement_cache_size=1024 if options.prepared else 0,
         max_inactive_connection_lifetime=300,
@@ -589,14 +575,14 @@ async def _open_pool(options: Options, size: int) -> Any:
 async def _release(pool: Any, connection: Any) -> None:
     """Return a connection to its pool, which closes it if all connections are being replaced.
 
-    The server need not respond to that, and the outcome of the transaction is known already.
+    The transaction's outcome is already known, so ignore connection errors.
     """
     with suppress(*UNAVAILABLE_ERRORS):
         await pool.release(connection, timeout=CLOSE_TIMEOUT)
 
 
 def _terminate(connection: Any) -> None:
-    with suppress(asyncpg.InterfaceError):  # The driver has already noticed and released the connection.
+    with suppress(asyncpg.InterfaceError):  # The driver has already released the connection.
         connection.terminate()
 
 

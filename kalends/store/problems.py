@@ -1,11 +1,11 @@
-"""Why the database cannot be used: one explanation per cause, for commands, the log, /readyz and pages.
+"""Explanations of why the database cannot be used, for commands, the log, /readyz and pages.
 
-The detail is for operators and contains addresses and names, but never a password. The summary is for everybody.
+The detail is for operators and contains addresses and names, but never a password. The summary is for everyone.
 """
 
 import getpass
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
 
+from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 
@@ -23,7 +24,7 @@ ROLE_STATES: Final = ("22023", "42501")
 # An extension is not available on the server, or its files are missing.
 EXTENSION_STATES: Final = ("0A000", "58P01")
 CONNECT_TIMEOUT: Final = 5.0
-# Everything that a statement outside of the pools raises if the database cannot be used.
+# All errors that a statement outside the pools raises if the database cannot be used.
 DRIVER_ERRORS: Final = (
     OSError,
     TimeoutError,
@@ -31,7 +32,7 @@ DRIVER_ERRORS: Final = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
-# Names for the SQLSTATEs of responses with status 503 and 507, for metrics and the log.
+# Names in metrics and the log for SQLSTATEs that lead to status 503 or 507.
 CAUSES: Final = {
     "25006": "read_only",
     "40001": "serialization_failure",
@@ -67,7 +68,7 @@ class Problem:
 
 
 class DatabaseUnavailable(ApiError):
-    """The database cannot be used until an operator does something; `detail` says what."""
+    """The database is unusable until an operator follows the instructions in `detail`."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(503, "rest_unavailable", problem.summary, headers={"Retry-After": "1"})
@@ -75,7 +76,7 @@ class DatabaseUnavailable(ApiError):
 
 
 class NotOwner(DatabaseUnavailable):
-    """A login is not the owner of a table whose rows of all sites a command needs."""
+    """The login does not own a table whose rows a command needs for all sites."""
 
     def __init__(self, table: str) -> None:
         detail = (
@@ -89,8 +90,6 @@ class NotOwner(DatabaseUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The server, database and user that a connection URL names."""
-
     address: str
     database: str
     user: str
@@ -109,17 +108,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """The version of the schema of a database."""
-
-    number: str  # the last migration, or "" without a schema
-    oldest_code: str = ""  # the oldest code that works on it (decision 0027), or "" if this is not declared
+    number: str  # the last migration; "" if there is no schema
+    oldest_code: str = ""  # the oldest compatible code (decision 0027); "" if not declared
 
     def supports(self, code: str) -> bool:
-        """Return whether the code whose newest migration is `code` works on this schema."""
+        """Return whether code whose newest migration is `code` is compatible with the schema."""
         return self.number == code or (self.number > code and bool(self.oldest_code) and self.oldest_code <= code)
 
 
-# The version of the schema and its declaration.
 READ_VERSION: Final = """
     SELECT v.version_num, c.oldest_code, pg_is_in_recovery() AS is_standby
     FROM alembic_version v LEFT JOIN schema_compatibility c ON c.revision = v.version_num
@@ -136,7 +132,6 @@ class Cause:
 
 
 def find_cause(error: ApiError) -> Cause:
-    """Return the cause of a response with status 503 or 507."""
     sources = [source for source in iterate_causes(error) if source is not error]
     source = next((source for source in sources if getattr(source, "sqlstate", None)), None)
     state: str = getattr(source, "sqlstate", "")
@@ -148,7 +143,7 @@ def find_cause(error: ApiError) -> Cause:
 
 
 def _name_driver_error(sources: Sequence[BaseException]) -> str:
-    """Return the name of a failure that the driver has noticed, not PostgreSQL."""
+    """Name a failure reported by the driver rather than PostgreSQL."""
     if any(isinstance(source, TimeoutError) for source in sources):
         return "database_timeout"
     return "connection_lost" if any(isinstance(source, DRIVER_ERRORS) for source in sources) else "other"
@@ -169,7 +164,7 @@ NOT_SUPERUSER: Final = Problem(
 
 
 def explain(error: BaseException, url: str) -> Problem | None:
-    """Return why a connection to the URL or its first statement failed; None if the error has another cause."""
+    """Return why connecting to the URL or the first statement failed; None if the error has another cause."""
     target = Target.from_url(url)
     for cause in iterate_causes(error):
         state = getattr(cause, "sqlstate", None)
@@ -184,7 +179,7 @@ def explain(error: BaseException, url: str) -> Problem | None:
                 Message("The database rejects the login of this server."),
             )
         if isinstance(cause, PermissionError) and cause.filename:
-            # The driver looks for certificates in HOME, which may belong to another user.
+            # The driver looks for certificates in the HOME directory, which may belong to another user.
             return Problem(
                 f"This user may not read {cause.filename}. Set `HOME` to its own home directory.",
                 Message("The database is unreachable."),
@@ -198,7 +193,7 @@ def explain(error: BaseException, url: str) -> Problem | None:
 
 
 def no_response(url: str) -> Problem:
-    """Return the problem of a server that accepts connections too slowly, or not at all."""
+    """Describe a server that accepts connections too slowly or not at all."""
     return Problem(
         f"PostgreSQL at {Target.from_url(url).address} does not respond. Is it overloaded, or behind a firewall?",
         Message("The database is not responding."),
@@ -206,7 +201,7 @@ def no_response(url: str) -> Problem:
 
 
 def explain_migration(error: BaseException) -> Problem | None:
-    """Return why a migration failed, if its login or the server lacks something."""
+    """Return why a migration failed: missing rights, a locked table or a missing extension; None for other causes."""
     for cause in iterate_causes(error):
         state = getattr(cause, "sqlstate", None)
         if state == "42501":
@@ -225,7 +220,7 @@ def explain_migration(error: BaseException) -> Problem | None:
 
 
 def compare_schema(found: SchemaVersion, wanted: str) -> Problem | None:
-    """Return what to do if the code that wants a schema cannot work on the one that was found."""
+    """Return what to do if the code is incompatible with the schema; None if it is compatible."""
     if found.supports(wanted):
         return None
     if not found.number:
@@ -233,11 +228,7 @@ def compare_schema(found: SchemaVersion, wanted: str) -> Problem | None:
     if found.number < wanted:
         return Problem(
             f"The schema is {found.number}, this version needs {wanted}. Run `kalends migrate`.",
-            Message(
-                "Schema version is {found}, expected {wanted}; run `kalends migrate`.",
-                found=found.number,
-                wanted=wanted,
-            ),
+            _describe_older(found, wanted),
         )
     return Problem(
         f"The schema is {found.number}, this version needs {wanted}. Upgrade Kalends.",
@@ -245,8 +236,29 @@ def compare_schema(found: SchemaVersion, wanted: str) -> Problem | None:
     )
 
 
+def explain_replaced(found: SchemaVersion, first: str, last_replaced: str) -> Problem:
+    """Explain how to upgrade a schema older than the baseline, which replaced all earlier migrations."""
+    if found.number == last_replaced:
+        detail = (
+            f"The schema is {found.number}. Version {first} has the same schema under a new number. "
+            "Run the statement in CHANGELOG.md that sets it, then `kalends migrate` again."
+        )
+    else:
+        detail = (
+            f"The schema is {found.number}, which this version cannot upgrade. Upgrade to {last_replaced} first: "
+            "CHANGELOG.md explains how."
+        )
+    return Problem(detail, _describe_older(found, first))
+
+
+def _describe_older(found: SchemaVersion, wanted: str) -> Message:
+    return Message(
+        "Schema version is {found}, expected {wanted}; run `kalends migrate`.", found=found.number, wanted=wanted
+    )
+
+
 def describe_newer(found: SchemaVersion, code: str) -> str:
-    """Return the part of a sentence for a schema that supports the code and is newer; "" for the code's own."""
+    """Describe a newer, compatible schema; "" if the versions match."""
     if found.number == code:
         return ""
     return f"{found.number}, newer than this version ({code}) and compatible with it"
@@ -254,9 +266,9 @@ def describe_newer(found: SchemaVersion, code: str) -> str:
 
 @asynccontextmanager
 async def connect_owner(url: str, table: str = "sites") -> AsyncIterator[Any]:
-    """Open a connection for which the login has to own a table: of Kalends, or of the directory.
+    """Open a connection; raise NotOwner unless its login owns `table`, a Kalends or directory table.
 
-    Without a schema there is no table, and the first statement says so.
+    If the table does not exist, this check passes and the first statement fails.
     """
     async with connect(url) as connection:
         is_owner: bool | None = await connection.fetchval(
@@ -269,9 +281,9 @@ async def connect_owner(url: str, table: str = "sites") -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def connect(url: str, *, prepared: bool = True) -> AsyncIterator[Any]:
-    """Open a connection outside of the pools; raise DatabaseUnavailable with the reason if that fails.
+    """Open a connection outside the pools; raise DatabaseUnavailable with the reason if that fails.
 
-    `prepared`: whether statements may be prepared, which a pooler in transaction mode does not allow.
+    `prepared` allows prepared statements, which a pooler in transaction mode does not support.
     """
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, statement_cache_size=100 if prepared else 0)
@@ -280,18 +292,17 @@ async def connect(url: str, *, prepared: bool = True) -> AsyncIterator[Any]:
     try:
         yield connection
     finally:
-        # A proper close would wait for the server, which may be gone, or hidden by a proxy that keeps connections.
+        # A graceful close would wait for the server. Behind a proxy that keeps connections open, it may be gone.
         connection.terminate()
 
 
 def _quote(error: BaseException, url: str) -> Problem:
-    """Return a problem that has no explanation, in the words of PostgreSQL."""
+    """Quote PostgreSQL's message for an unexplained problem."""
     detail = f"PostgreSQL at {Target.from_url(url).address} says: {str(error) or type(error).__name__}"
     return Problem(detail, Message("The database is not responding."))
 
 
 async def read_schema_version(url: str) -> SchemaVersion:
-    """Return the version of the schema."""
     async with connect(url, prepared=False) as connection:
         try:
             return await fetch_version(connection)
@@ -302,7 +313,7 @@ async def read_schema_version(url: str) -> SchemaVersion:
 
 
 async def fetch_version(connection: Any) -> SchemaVersion:
-    # Schemas of versions without declarations have only the number.
+    # Older schemas have no `schema_compatibility` table.
     for query in (READ_VERSION, "SELECT version_num, NULL AS oldest_code FROM alembic_version"):
         try:
             row = await connection.fetchrow(query, timeout=CONNECT_TIMEOUT)
@@ -313,12 +324,11 @@ async def fetch_version(connection: Any) -> SchemaVersion:
 
 
 def to_schema_version(row: Any) -> SchemaVersion:
-    """Return the version in a row of READ_VERSION; a row that is missing means that there is no schema."""
     return SchemaVersion(row["version_num"], row["oldest_code"] or "") if row else SchemaVersion("")
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors that led to it. SQLAlchemy has the error of the driver in `orig`."""
+    """Yield an error and its causes. SQLAlchemy stores the driver's error in `orig`."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -327,3 +337,38 @@ def iterate_causes(error: BaseException) -> Iterator[BaseException]:
             seen.add(id(cause))
             yield cause
             waiting += [getattr(cause, "orig", None), cause.__cause__, cause.__context__]
+
+
+# The server does not accept writes, for example because it is a demoted primary.
+READ_ONLY_STATE: Final = "25006"
+# API errors by SQLSTATE. Unlisted states are bugs and become status 500.
+SQLSTATES: Final[dict[str, Callable[[], ApiError]]] = {
+    "23503": errors.conflict,  # foreign key: the other record was deleted concurrently
+    "23P01": errors.conflict,  # exclusion constraint: two dates of a series have the same slot
+    "23505": errors.conflict,  # unique index: the name was taken concurrently
+    "40001": errors.unavailable,  # serialization failure, or a standby that replays a conflicting change
+    "40P01": errors.unavailable,  # deadlock
+    "55P03": errors.unavailable,  # lock timeout
+    "57014": errors.unavailable,  # statement timeout
+    "53100": errors.out_of_storage,  # disk full
+    "53200": errors.unavailable,  # out of memory
+    "53300": errors.unavailable,  # too many connections
+    "57P01": errors.unavailable,  # server shutting down
+    "57P02": errors.unavailable,
+    "57P03": errors.unavailable,  # server starting up
+    READ_ONLY_STATE: errors.unavailable,  # standby after a failover
+    "08P01": errors.unavailable,  # connection pooler timeout
+}
+# The connection broke or PostgreSQL closed it, so a commit's outcome is unknown.
+BROKEN_CONNECTION_STATES: Final = ("08", "57P0")
+# Errors that asyncpg raises when a connection is lost. InternalClientError occurs during type introspection.
+CONNECTION_ERRORS: Final = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+# The same, plus timeouts and server errors.
+UNAVAILABLE_ERRORS: Final = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
+
+
+def translate_error(error: asyncpg.PostgresError) -> Exception:
+    """Return the API error for a PostgreSQL error, or the error itself if it indicates a bug."""
+    state = error.sqlstate or ""
+    factory = SQLSTATES.get(state) or (errors.unavailable if state.startswith("08") else None)
+    return factory() if factory else error

@@ -1,8 +1,4 @@
-"""The connections of the job queue, which survive a failover behind a proxy that does not cut connections.
-
-A connection to a server that is gone may stay open without ever answering, and one to a demoted primary only reads.
-Neither is used twice.
-"""
+"""Job queue connections that survive a failover behind a proxy that keeps connections open."""
 
 import asyncio
 import os
@@ -17,21 +13,21 @@ from procrastinate.manager import get_channel_for_queues
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool
 
-from kalends.store.jobs import Queue
+from kalends.store.job_queue import Queue
 
-# Seconds for one statement, however busy the server is; those of the queue are short.
+# Seconds allowed for one statement; queue statements are short even on a busy server.
 TIMEOUT: Final = 10.0
-# The connection is lost, or its server does not accept writes. A queueing lock that is taken is neither.
+# Errors caused by a lost connection or a read-only server. A queueing lock in use raises a different error.
 LOST_ERRORS: Final = (psycopg.OperationalError, psycopg.InternalError)
-# Options of libpq unless the URL sets them. The last two end connections to a machine that is gone.
+# Default libpq options; the URL can override them. The last two end connections to a dead machine.
 DEFAULTS: Final = {"connect_timeout": "5", "keepalives_idle": "10", "tcp_user_timeout": "10000"}
 
 
 class QueueConnector(PsycopgConnector):
-    """A connector that knows when to start again: `is_broken` is set after the first statement that failed.
+    """A connector that sets `is_broken` after the first failed statement, to make the worker reconnect.
 
-    A job whose end could not be stored stays assigned to this worker. Other workers, or this one under another
-    number, take it over only when the worker no longer sends heartbeats.
+    A job whose completion could not be stored stays assigned to this worker. Other workers, or this one under a new
+    ID, retry it only after the worker's heartbeats stop.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
@@ -46,7 +42,7 @@ class QueueConnector(PsycopgConnector):
         return AsyncConnectionPool(**{**options, "check": self._check})
 
     async def _check(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Raise unless a connection answers. The listener is connected to the same server, so it is replaced, too."""
+        """Check that a connection answers. If not, also abort the listener, which uses the same server."""
         try:
             with limit_time(connection, self._timeout):
                 await AsyncConnectionPool.check_connection(connection)
@@ -58,7 +54,7 @@ class QueueConnector(PsycopgConnector):
     @asynccontextmanager
     async def _get_cursor(self, connection: psycopg.AsyncConnection[Any] | None = None) -> AsyncGenerator[Any]:
         try:
-            with ExitStack() as limit:  # Covers the commit as well, which follows the block below.
+            with ExitStack() as limit:  # covers the commit too, which follows the block below
                 async with super()._get_cursor(connection) as cursor:
                     limit.enter_context(limit_time(cursor.connection, self._timeout))
                     yield cursor
@@ -76,7 +72,7 @@ class QueueConnector(PsycopgConnector):
                 self._listener = None
 
     async def listen_notify(self, on_notification: Any, channels: Iterable[str]) -> None:
-        """Listen for new jobs. The workers of all queues share one connection, which the first of them opens."""
+        """Listen for new jobs. All queues' workers share one connection, which the first worker opens."""
         is_first = not self._callbacks
         self._callbacks |= dict.fromkeys(channels, on_notification)
         if is_first:
@@ -93,7 +89,7 @@ class QueueConnector(PsycopgConnector):
 def limit_time(connection: psycopg.AsyncConnection[Any], seconds: float) -> Iterator[None]:
     """Abort a connection that does not answer in time.
 
-    A cancelled statement would wait for the answer of the server to the cancellation, and thus without end.
+    Canceling the statement instead would wait indefinitely for the server's confirmation.
     """
     timer = asyncio.get_running_loop().call_later(seconds, abort, connection)
     try:
@@ -103,6 +99,6 @@ def limit_time(connection: psycopg.AsyncConnection[Any], seconds: float) -> Iter
 
 
 def abort(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Shut down the socket of a connection, so that whoever waits for an answer gets an error."""
+    """Shut down a connection's socket; all pending waits then fail."""
     with suppress(OSError, psycopg.OperationalError), socket.socket(fileno=os.dup(connection.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""The interface of the database of all sites, which is one database or several cells."""
+"""The common interface to the data of all sites, in one database or several cells."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,7 @@ class SiteDatabase(Protocol):
 
     @property
     def by_cell(self) -> Mapping[str, Database]:
-        """Return the databases by the names of their cells; the only one has an empty name."""
+        """Return the databases by cell name; a single database has an empty name."""
         ...
 
     def transaction(
@@ -25,21 +25,19 @@ class SiteDatabase(Protocol):
     ) -> AbstractAsyncContextManager[Transaction]: ...
 
     async def fetch_for_site(self, site_id: int, sql: Sql) -> list[Record]:
-        """Run a statement that returns at least one row where the site is."""
+        """Run a statement in the site's database, where it must return at least one row."""
         ...
 
     def make_revisions(self) -> Revisions: ...
 
     async def check_schema(self, wanted: str) -> list[str]:
-        """Raise 503 if no database can be used; return a line about each cell."""
+        """Return each cell's state; raise 503 if no database is usable."""
         ...
 
     async def sample_hosts(self) -> list[str]:
-        """Return a host of each cell, or of the first site."""
+        """Return one host per cell or, for a single database, one of the first site's hosts."""
         ...
 
-    def read_counts(self) -> Mapping[str, int]:
-        """Return how often each event of routing has happened."""
-        ...
+    def read_counts(self) -> Mapping[str, int]: ...
 
     async def close(self) -> None: ...

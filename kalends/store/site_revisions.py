@@ -1,24 +1,67 @@
-"""Current revisions of sites, for caches.
+"""Current site revisions, for caches.
 
-Lookups are batched, so a revision includes every write that was acknowledged before the request. The last known
-revision of each host is remembered, so that caches can be used while the database is unavailable.
+Lookups are batched, but a revision still includes every write acknowledged before the request. While the database is
+unavailable, caches use each host's last known revision.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
 from asyncpg import Record
 
 from kalends.core.errors import ApiError
-from kalends.store.batched_lookup import BatchedLookup
 
-# A single site serves every host name, so the number of remembered hosts has to be bounded. A host takes about 300
-# bytes.
+
+@dataclass(slots=True)
+class _Batch[K: Hashable, V]:
+    keys: set[K] = field(default_factory=set[K])
+    result: "asyncio.Future[Mapping[K, V]]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class BatchedLookup[K: Hashable, V]:
+    """Runs one query at a time, each for all keys requested since the previous query started.
+
+    A query starts after all requests it serves, so its result includes everything committed before them.
+    """
+
+    def __init__(self, fetch: Callable[[set[K]], Awaitable[Mapping[K, V]]]) -> None:
+        self._fetch = fetch
+        self._next_batch: _Batch[K, V] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def find(self, key: K) -> V | None:
+        """Return a key's value from the next query; None if it has no value."""
+        batch = self._next_batch
+        if batch is None:
+            batch = self._next_batch = _Batch[K, V]()
+            if self._task is None:
+                self._task = asyncio.create_task(self._run_batches())
+        batch.keys.add(key)
+        return (await asyncio.shield(batch.result)).get(key)
+
+    async def _run_batches(self) -> None:
+        while (batch := self._next_batch) is not None:
+            self._next_batch = None
+            try:
+                found = await self._fetch(batch.keys)
+            except Exception as error:  # The waiting requests get the error; the next batch runs regardless.
+                batch.result.set_exception(error)
+                batch.result.exception()
+                continue
+            batch.result.set_result(found)
+        self._task = None
+
+
+# Bounded because a single site answers to any host name. A host takes about 300 bytes.
 MAX_REMEMBERED_HOSTS = 10_000
-# Image files are served with the remembered site of a host for this time.
+# How long image requests can reuse a host's remembered site.
 MAX_REMEMBERED_SECONDS = 60.0
 
 
@@ -35,7 +78,7 @@ class RevisionSource(Protocol):
 
 
 class Revisions(Protocol):
-    """The current revisions of sites by host: of one database, or of several (`cells.py`)."""
+    """Current site revisions by host, from one database or several (`cells.py`)."""
 
     async def current(self, host: str) -> SiteRevision | None: ...
 
@@ -51,11 +94,11 @@ class SiteRevisions:
         self._known: OrderedDict[str, tuple[SiteRevision, float]] = OrderedDict()
 
     async def current(self, host: str) -> SiteRevision | None:
-        """Return the revision of the site of a host, or None if the host has no site."""
+        """Return the current revision of a host's site; None if the host has no site."""
         return await self._lookup.find(host)
 
     async def find_site_id(self, host: str) -> int | None:
-        """Return the ID of the site of a host, at most a minute old unless the database is unavailable."""
+        """Return a host's site ID, which may be up to a minute old, or older while the database is unavailable."""
         known = self.last_known(host, MAX_REMEMBERED_SECONDS)
         if known is None:
             try:
@@ -69,13 +112,13 @@ class SiteRevisions:
         return known[0].site_id
 
     def last_known(self, host: str, max_age: float) -> tuple[SiteRevision, float] | None:
-        """Return the last known revision of a host and its age in seconds, unless it is older than `max_age`."""
+        """Return a host's last known revision and its age in seconds; None if unknown or older than `max_age`."""
         known = self._known.get(host)
         age = time.monotonic() - known[1] if known else 0.0
         return (known[0], age) if known and age <= max_age else None
 
     def _remember(self, hosts: set[str], revisions: dict[str, SiteRevision]) -> None:
-        """Replace the remembered revisions of the hosts in a batch, some of which may no longer have a site."""
+        """Remember these hosts' revisions; forget hosts that no longer have a site."""
         now = time.monotonic()
         for host in hosts - revisions.keys():
             self._known.pop(host, None)

@@ -15,8 +15,6 @@ from kalends.store.problems import connect_owner
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site as of the beginning of the transaction."""
-
     id: int
     name: str
     base_url: str
@@ -30,7 +28,7 @@ class Site:
     trimmed_revision: int
     secret: bytes
     created_at: datetime
-    # The theme of the public pages.
+    # The public pages' theme.
     logo_url: str
     accent: str
     first_weekday: int
@@ -41,13 +39,13 @@ class Site:
     second_accent: str
     fonts: str
     custom_css_hash: str
-    # The host of the site that moved in with its IDs, and the highest of them; empty: there was none.
+    # Former host and highest original ID of a site that was imported with its IDs; otherwise empty.
     former_host: str
     former_last_id: int
 
     @property
     def settings(self) -> tuple[object, ...]:
-        """Return all values that are the same until somebody changes the settings."""
+        """Return all fields except the revisions, for use in cache keys."""
         values: tuple[object, ...] = _read_settings(self)
         return values
 
@@ -85,13 +83,12 @@ class Site:
 _read_settings: Final = attrgetter(
     *(field.name for field in fields(Site) if field.name not in ("revision", "trimmed_revision"))
 )
-# The columns of the table `sites` that requests read.
 SITE_COLUMNS: Final = ", ".join(field.name for field in fields(Site))
 RECORD_TABLES: Final = ("events", "series", "venues", "organizers", "media", "categories", "tags")
 
 
 class SiteConflict(InvalidValue):
-    """A change would leave a site that no request can reach."""
+    """A change conflicts with the current sites or hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ class HostedSite:
 
 @dataclass(frozen=True, slots=True)
 class SiteSize:
-    """The records of a site, and the bytes of its images without their generated sizes."""
+    """A site's record counts, and the size of its images in bytes, excluding generated copies."""
 
     id: int
     name: str
@@ -119,8 +116,6 @@ class SiteSize:
 
 @dataclass(frozen=True, slots=True)
 class SiteTotals:
-    """The records of all sites of a database."""
-
     sites: int
     events: int
     venues: int
@@ -132,7 +127,7 @@ class SiteTotals:
 
 @asynccontextmanager
 async def _change_sites(database_url: str) -> AsyncIterator[Any]:
-    """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
+    """Open a transaction as the table owner, because the server's role is confined to one site."""
     async with connect_owner(database_url) as connection, connection.transaction():
         await connection.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
         await require_no_directory(connection)
@@ -140,7 +135,7 @@ async def _change_sites(database_url: str) -> AsyncIterator[Any]:
 
 
 async def require_no_directory(connection: Any) -> None:
-    """Refuse to change the sites of a cell alone: the directory gives out their IDs and knows their hosts."""
+    """Refuse to change a cell's sites directly, because the directory assigns their IDs and stores their hosts."""
     if name := await connection.fetchval("SELECT name FROM cell"):
         raise SiteConflict(
             f"This database is the cell {name} of a directory. Set KALENDS_DIRECTORY_URL and KALENDS_CELLS."
@@ -148,15 +143,15 @@ async def require_no_directory(connection: Any) -> None:
 
 
 async def list_sites(database_url: str, search: str = "", limit: int | None = None) -> list[HostedSite]:
-    """Return the sites whose name or host contains a text, by ID."""
+    """Return the sites whose name or host contains `search`, ordered by ID."""
     async with connect_owner(database_url) as connection:
         return await fetch_sites(connection, search, limit)
 
 
 async def measure_sites(database_url: str, *, most: int, largest: int) -> tuple[list[SiteSize], SiteTotals]:
-    """Count the records of all sites together, and of each site; if there are more than `most`, of the largest ones.
+    """Count records in total and per site; list only the `largest` sites if there are more than `most`.
 
-    The measure of a large site is its last ID.
+    A site's last ID serves as an estimate of its size.
     """
     async with connect_owner(database_url) as connection:
         totals = SiteTotals(
@@ -191,9 +186,9 @@ async def measure_sites(database_url: str, *, most: int, largest: int) -> tuple[
 
 
 async def add_site(database_url: str, host: str, name: str, first_host: str = "") -> int:
-    """Add a site and return its ID. `first_host` becomes the host of the one site that has none.
+    """Add a site and return its ID. If exactly one site has no host, it gets `first_host`.
 
-    As soon as there are two sites, a site without a host is unreachable, so that is refused.
+    Raise SiteConflict if a site would remain without a host, because it would be unreachable.
     """
     async with _change_sites(database_url) as connection:
         await prepare_hosts(connection, first_host, [host])
@@ -204,7 +199,7 @@ async def add_site(database_url: str, host: str, name: str, first_host: str = ""
 
 
 async def prepare_hosts(connection: Any, first_host: str, new_hosts: Sequence[str]) -> None:
-    """Check that a site with these hosts can be added. `first_host` becomes the host of the one site without one."""
+    """Check that a site with these hosts can be added. If exactly one site has no host, it gets `first_host`."""
     homeless = [site for site in await fetch_sites(connection) if not site.hosts]
     if first_host and len(homeless) != 1:
         raise SiteConflict("--first-host is for the one site without a host name, and there is none or several.")
@@ -221,8 +216,7 @@ async def prepare_hosts(connection: Any, first_host: str, new_hosts: Sequence[st
 
 
 async def take_site_id(connection: Any) -> int:
-    """Return the ID of a new site."""
-    # A sequence, because the ID of a removed site must not return; imported sites may have higher IDs.
+    # Use a sequence to avoid reusing IDs of removed sites; imported sites may have higher IDs.
     site_id: int = await connection.fetchval(
         "SELECT setval('site_ids', greatest(nextval('site_ids'), max(s.id) + 1)) FROM sites s"
     )
@@ -230,12 +224,12 @@ async def take_site_id(connection: Any) -> int:
 
 
 async def create_site(connection: Any, site_id: int, name: str) -> None:
-    """Add the row of a site, with a new secret and without a host."""
+    """Insert a site row with a new secret and no host."""
     await connection.execute("INSERT INTO sites (id, name) VALUES ($1, $2)", site_id, name)
 
 
 async def add_host(database_url: str, host: str, site_id: int, *, move: bool = False) -> None:
-    """Add a host to a site; refuse a host of another site unless it is to `move`."""
+    """Add a host to a site; refuse another site's host unless `move` is set."""
     async with _change_sites(database_url) as connection:
         if not await connection.fetchval("SELECT true FROM sites WHERE id = $1", site_id):
             raise SiteConflict(f"There is no site {site_id}.")
@@ -250,13 +244,13 @@ async def add_host(database_url: str, host: str, site_id: int, *, move: bool = F
 
 
 def require_movable(host: str, owner: int | None, site_id: int, *, move: bool) -> None:
-    """Refuse to take a host from another site unless it is to `move`."""
+    """Refuse to take a host from another site unless `move` is set."""
     if owner is not None and owner != site_id and not move:
         raise SiteConflict(f"The host name {host.lower()} belongs to site {owner}. To move it, pass --move.")
 
 
 async def remove_host(database_url: str, host: str) -> int:
-    """Remove a host from its site, and return the site's ID; refuse the last host of one of several sites."""
+    """Remove a host and return its site's ID; refuse if it is the site's last host and there are other sites."""
     async with _change_sites(database_url) as connection:
         row = await connection.fetchrow(
             """
@@ -282,7 +276,6 @@ def last_host_error(host: str, site_id: int) -> SiteConflict:
 
 
 async def remove_site(database_url: str, site_id: int) -> None:
-    """Remove a site with all its records, accounts and jobs."""
     async with _change_sites(database_url) as connection:
         if await connection.fetchval("SELECT count(*) FROM sites") == 1:
             raise SiteConflict("The only site of a server cannot be removed.")
@@ -291,9 +284,9 @@ async def remove_site(database_url: str, site_id: int) -> None:
 
 
 async def delete_site(connection: Any, site_id: int) -> bool:
-    """Delete all rows of a site; return whether there was one."""
+    """Delete a site and all its rows; return whether it existed."""
     await connection.execute("DELETE FROM procrastinate_jobs WHERE args ->> 'site_id' = $1", str(site_id))
-    # Triggers count the remaining records of the site, so it has to exist until all records are removed.
+    # Triggers count the site's remaining records, so delete its row last.
     for table in RECORD_TABLES:
         await connection.execute(f"DELETE FROM {table} WHERE site_id = $1", site_id)
     deleted: str = await connection.execute("DELETE FROM sites WHERE id = $1", site_id)
@@ -301,7 +294,6 @@ async def delete_site(connection: Any, site_id: int) -> bool:
 
 
 async def count_records(database_url: str, site_id: int) -> int:
-    """Return the number of posts and images of a site."""
     async with connect_owner(database_url) as connection:
         count: int = await connection.fetchval(
             """

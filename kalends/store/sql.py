@@ -1,4 +1,4 @@
-"""SQL fragments: literal text with values. Values are always passed as arguments of the statement."""
+"""SQL fragments: literal text, and values that are always passed as statement arguments."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ class Sql:
         self.values = values
 
     def __add__(self, other: "Sql") -> "Sql":
-        # A list joins dozens of fragments, so this does without the call of `__init__`.
+        # A list query joins dozens of fragments, and skipping `__init__` is faster.
         joined = _new_sql(Sql)
         joined.text, joined.values = self.text + " " + other.text, self.values + other.values
         return joined
@@ -40,14 +40,14 @@ def and_(clauses: Iterable[Sql]) -> Sql:
     return join(" AND ", nonempty) if nonempty else Sql("true")
 
 
-# Parameters whose values the planner does not see. PostgreSQL compares the estimated cost of a plan for the values of
-# one request with that of a stored plan for all values. For a short list or a short period the former seems cheaper,
-# so that the statement would be planned for every request, which takes longer than executing it.
+# Parameters hidden from the planner. PostgreSQL compares the estimated costs of a plan for specific values and a
+# stored plan for all values. For a short list or period, the specific plan seems cheaper, so PostgreSQL would plan
+# the statement for every request, which takes longer than executing it.
 UNSEEN_INSTANT: LiteralString = "(SELECT ?::timestamptz)"
 UNSEEN_DAY: LiteralString = "(SELECT ?::date)"
 UNSEEN_IDS: LiteralString = "(SELECT ?::bigint[])::bigint[]"
 UNSEEN_TEXTS: LiteralString = "(SELECT ?::text[])::text[]"
-# The usual sizes of pages are part of their statements: a stored plan for any size would be one for many rows.
+# Common page sizes are literals, because a stored plan for any size would assume many rows.
 USUAL_LIMITS: dict[int, LiteralString] = {
     1: "LIMIT 1", 5: "LIMIT 5", 10: "LIMIT 10", 12: "LIMIT 12", 20: "LIMIT 20", 25: "LIMIT 25", 30: "LIMIT 30",
     50: "LIMIT 50", 100: "LIMIT 100",
@@ -55,19 +55,18 @@ USUAL_LIMITS: dict[int, LiteralString] = {
 
 
 def any_of(ids: list[int]) -> Sql:
-    """Return a list of IDs for a comparison with `=`, whose length the planner does not see."""
+    """Return a list of IDs to compare with `=`, hiding its length from the planner."""
     return Sql("ANY(" + UNSEEN_IDS + ")", ids)
 
 
 def limit(count: int, offset: int = 0) -> Sql:
-    """Return LIMIT and OFFSET. The first page of a usual size has a stored plan."""
+    """Return LIMIT and OFFSET. For the first page of a common size, the limit is a literal."""
     if offset:
         return Sql("LIMIT ? OFFSET ?", count, offset)
     return Sql(USUAL_LIMITS[count]) if count in USUAL_LIMITS else Sql("LIMIT ?", count)
 
 
 def placeholders(count: int) -> LiteralString:
-    """Return a list of `count` question marks."""
     markers: list[LiteralString] = ["?"] * count
     return ", ".join(markers)
 

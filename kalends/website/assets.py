@@ -1,24 +1,40 @@
-"""Styles, scripts and the icon. Their names contain a hash of the content, so they may be cached forever."""
+"""Styles, scripts and the icon. Their names contain a content hash, so they can be cached forever.
+
+A site's style sheets begin with its theme: fonts, and accent colors adjusted for contrast on light and dark
+backgrounds.
+"""
 
 import hashlib
 import re
 from collections.abc import Callable
+from colorsys import hls_to_rgb, rgb_to_hls
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
-from kalends.website.models.theme import FONTS, make_theme
-
 DEFAULT_FONTS: Final = "serif"
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-# Style sheets with the theme of a site, and the files they consist of. The console needs only the design system.
+# Style sheets with a site's theme, and their source files. The console needs only the design system.
 _SHEETS: Final = {"site": ("design.css", "site.css"), "design": ("design.css",)}
-# The name contains the theme, so that every server process can make the file.
+# The name contains the theme, so any server process can build the file.
 _STYLE: Final = re.compile(
     r"(?P<sheet>site|design)\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<fonts>[a-z]+))?\.css"
 )
+LIGHT_BACKGROUND: Final = "#f4f1ea"
+DARK_BACKGROUND: Final = "#26282d"
+# Fonts for headings and text. All are preinstalled on common systems, so pages load no font files.
+FONTS: Final = {
+    "serif": "",
+    "sans": "--heading:var(--sans);",
+    "classic": "--body:var(--serif);",
+    "humanist": "--heading:var(--humanist);--body:var(--humanist);"
+    '--humanist:Seravek,"Gill Sans Nova",Ubuntu,Calibri,"DejaVu Sans",source-sans-pro,sans-serif;',
+    "rounded": "--heading:ui-rounded,"
+    '"Hiragino Maru Gothic ProN",Quicksand,Comfortaa,Manjari,"Arial Rounded MT Bold",Calibri,var(--sans);',
+}
+MIN_CONTRAST: Final = 4.6  # WCAG AA requires 4.5 for text.
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +44,6 @@ class Asset:
 
 
 def find_asset(name: str) -> Asset | None:
-    """Return the asset with this hashed name."""
     style = _STYLE.fullmatch(name)
     if style is not None and (style["fonts"] or DEFAULT_FONTS) in FONTS:
         theme = (
@@ -69,7 +84,7 @@ def _files() -> dict[str, bytes]:
 
 
 def _minify(path: Path) -> bytes:
-    """Return a file of this project in a smaller form. Leaflet comes minified."""
+    """Minify a static file; Leaflet is already minified."""
     minify = None if path.name.startswith("leaflet") else MINIFIERS.get(path.suffix)
     return minify(path.read_bytes()) if minify else path.read_bytes()
 
@@ -100,3 +115,56 @@ def _by_hashed_name() -> dict[str, str]:
 
 def _hash(body: bytes) -> str:
     return hashlib.blake2b(body, digest_size=6).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def make_theme(accent: str, second_accent: str = "", fonts: str = "serif") -> str:
+    light = _set_accents(accent, second_accent or accent, LIGHT_BACKGROUND)
+    dark = _set_accents(accent, second_accent or accent, DARK_BACKGROUND)
+    return f":root{{{light}{FONTS[fonts]}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _set_accents(accent: str, second_accent: str, background: str) -> str:
+    first, second = ensure_contrast(accent, background), ensure_contrast(second_accent, background)
+    return (
+        f"--accent:{first};--on-accent:{pick_text_colour(first)};"
+        f"--second:{second};--on-second:{pick_text_colour(second)};"
+    )
+
+
+def ensure_contrast(colour: str, background: str) -> str:
+    """Darken or lighten the color until its contrast with the background suffices."""
+    hue, lightness, saturation = rgb_to_hls(*_read_rgb(colour))
+    step = -0.01 if luminance(background) > 0.5 else 0.01
+    while contrast(colour, background) < MIN_CONTRAST and 0 <= lightness <= 1:
+        lightness += step
+        colour = _format_hex(hls_to_rgb(hue, min(1.0, max(0.0, lightness)), saturation))
+    return colour
+
+
+def pick_text_colour(colour: str) -> str:
+    return max(("#ffffff", "#16171a"), key=lambda text_colour: contrast(text_colour, colour))
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = map(_linear, _read_rgb(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(part: float) -> float:
+    """Undo the sRGB gamma correction."""
+    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
+
+
+def _read_rgb(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _format_hex(parts: tuple[float, float, float]) -> str:
+    return "#" + "".join(f"{round(part * 255):02x}" for part in parts)

@@ -1,37 +1,50 @@
-"""The month, week and day views."""
+"""The month, week and day views, and the home page."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 from math import log2
 from typing import Final
 
+from kalends.calendar.access import caching
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.operations import calendar_months
+from kalends.calendar.operations.calendar_months import make_date_filter
+from kalends.calendar.operations.record_verbs import list_events
 from kalends.core import errors
 from kalends.core.messages import gettext_noop as N_
-from kalends.kinds.events import EVENTS
-from kalends.operations import cache_tags, calendar
-from kalends.operations.context import OperationContext
+from kalends.rendering.cards import Card
+from kalends.rendering.page_urls import has_page
 from kalends.store import Row
-from kalends.website.context import PageContext, make_page_context, show_page, with_values
-from kalends.website.filter_views import make_category_nav, make_chips
-from kalends.website.handler import PageRequest, PageResponse
-from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_paging
-from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, make_entry
-from kalends.website.models.month_cells import lay_out_month
-from kalends.website.models.page_budget import MAX_ENTRIES_BYTES, measure_month, week_fits
-from kalends.website.models.urls import has_page
+from kalends.website import list_views
+from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page, with_values
+from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_category_nav, make_chips, make_paging
+from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, lay_out_month, make_entry
+from kalends.website.models.page_parts import (
+    MAX_ENTRIES_BYTES,
+    MAX_FEATURED_BYTES,
+    Highlights,
+    find_weekend,
+    measure_month,
+    trim,
+    week_fits,
+)
 from kalends.website.models.week import HourGrid, make_hour_grid
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekPage
 
 DAY: Final = timedelta(days=1)
-# Events of a day below the bars, bars above each other, days of the agenda on small screens. The first combination
-# that fits the size budget of the page is used.
+# Each combination limits events per day below the bars, stacked bars, and agenda days on small screens. The page uses
+# the first combination that fits its size budget.
 MONTH_SIZES: Final = (
     (3, 5, 6), (2, 4, 5), (2, 3, 5), (1, 3, 4), (1, 2, 4), (1, 1, 4), (1, 1, 2), (1, 1, 1), (0, 1, 1),
 )  # fmt: skip
 MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 40
-# Events side by side and per day of a week, for weeks that are fuller and fuller.
+# Maximum number of events side by side and per day, for increasingly full weeks.
 WEEK_LIMITS: Final = ((3, MAX_PER_WEEK_DAY), (2, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
+MAX_FEATURED: Final = 3
+MAX_WEEKEND: Final = 4
 
 
 async def show_month(
@@ -42,7 +55,7 @@ async def show_month(
     month = read_day(f"{path_params['month']}-01") if "month" in path_params else page.today.replace(day=1)
     last_day = (month.replace(day=28) + 4 * DAY).replace(day=1) - DAY
     first, last = find_month_bounds(month, page.site.first_weekday)
-    rows = await calendar.list_days(context, first, last, MAX_PER_MONTH_DAY)
+    rows = await calendar_months.list_days(context, first, last, MAX_PER_MONTH_DAY)
     entries = [make_entry(row, page.locale, page.links, page.site.timezone) for row in rows]
     before, after = await _find_neighbors(context, month, last_day, [(entry.first, entry.last) for entry in entries])
     is_empty = not any(entry.first <= last_day and entry.last >= month for entry in entries)
@@ -53,7 +66,7 @@ async def show_month(
         excess = measure_month(layout, page_request.highlights) / MAX_ENTRIES_BYTES
         if excess <= 1 or at == last_size:
             break
-        # Each combination has about seven eighths of the size of the one before.
+        # Each combination is about seven eighths the size of the previous one.
         at = min(last_size, at + max(1, int(5 * log2(excess))))
     model = MonthPage(
         category_nav=await make_category_nav(page),
@@ -77,13 +90,13 @@ async def show_month(
 async def show_week(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show the week of a day, the current one by default."""
+    """Show the week that contains a day, by default the current week."""
     page = make_page_context(page_request, context, keep_dates=False)
     first = find_week_start(
         read_day(path_params["day"]) if "day" in path_params else page.today, page.site.first_weekday
     )
     last = first + 6 * DAY
-    rows = await calendar.list_days(context, first, last, MAX_PER_WEEK_DAY)
+    rows = await calendar_months.list_days(context, first, last, MAX_PER_WEEK_DAY)
     entries = [make_entry(row, page.locale, page.links, page.site.timezone) for row in rows]
     before, after = await _find_neighbors(context, first, last, [(entry.first, entry.last) for entry in entries])
     path, heading = f"/events/week/{first.isoformat()}/", page.locale.days(first, last)
@@ -110,10 +123,10 @@ async def show_week(
 
 
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
-    """Show a day, the current one by default."""
+    """Show a day, by default today."""
     page = make_page_context(page_request, context, keep_dates=False)
     day = read_day(path_params["day"]) if "day" in path_params else page.today
-    found = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
+    found = await calendar_months.list_day(with_values(context, per_page=MAX_CARDS), day)
     cards = make_cards(page, found)
     before, after = await _find_neighbors(context, day, day, [(card.when.first, card.when.last) for card in cards])
     path, heading = f"/events/day/{day.isoformat()}/", page.locale.day(day)
@@ -142,11 +155,8 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
     return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
-# Helpers, in the order they are called -----------------------------------------------------------
-
-
 def read_day(text: str) -> date:
-    """Parse a day in the path. Raises 404 if it does not exist or has no page."""
+    """Parse a day from the path; raise 404 if it does not exist or has no page."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -172,8 +182,8 @@ def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries:
 
 
 def _list_cache_tags(context: OperationContext) -> tuple[str, ...]:
-    """Return the tags of a page that shows titles, times and states of events, but none of their texts."""
-    return cache_tags.tags_for_shown(EVENTS, context.values, [])
+    """Return the cache tags for a page that shows events' titles, times and statuses but no descriptions."""
+    return caching.tags_for_shown(EVENTS, context.values, [])
 
 
 async def _find_neighbors(
@@ -181,14 +191,14 @@ async def _find_neighbors(
 ) -> tuple[date | None, date | None]:
     """Return the nearest days with events before and after a period.
 
-    No query is needed on a side where an event of the period continues, because the adjacent day has that event.
+    If an event continues past either end, the adjacent day has that event, so no query is needed.
     """
     before: date | None = first - DAY
     if not any(begin < first for begin, _ in spans):
-        before = await calendar.find_day_before(context, first)
+        before = await calendar_months.find_day_before(context, first)
     after: date | None = last + DAY
     if not any(end > last for _, end in spans):
-        after = await calendar.find_day_after(context, last)
+        after = await calendar_months.find_day_after(context, last)
     return before, after
 
 
@@ -196,3 +206,44 @@ def _make_link(
     make_url: Callable[[date], str], day: date | None, make_name: Callable[[date], str]
 ) -> PeriodLink | None:
     return PeriodLink(make_url(day), make_name(day)) if day is not None and has_page(day) else None
+
+
+async def load_highlights(page_request: PageRequest, context: OperationContext) -> Highlights:
+    """Return the home page highlights; none if the page is embedded, filtered or not the first page of a list."""
+    if page_request.embedded or context.values:
+        return Highlights()
+    page = make_page_context(page_request, context)
+    featured, featured_tags = await _list(
+        page, MAX_FEATURED, featured=True, overlaps_from=make_date_filter(page.today)
+    )
+    first, last = find_weekend(page.today)
+    days = {"starts_after": make_date_filter(first - DAY), "starts_before": make_date_filter(last)}
+    weekend, weekend_tags = await _list(page, MAX_FEATURED + MAX_WEEKEND, **days)
+    shown = {card.id for card in featured}
+    others = [card for card in weekend if card.id not in shown][:MAX_WEEKEND]
+    return Highlights(trim(featured, MAX_FEATURED_BYTES), others, (*featured_tags, *weekend_tags))
+
+
+async def _list(page: PageContext, limit: int, **values: object) -> tuple[list[Card], tuple[str, ...]]:
+    found = await list_events(replace(page.context, values={**values, "per_page": limit}), with_total=False)
+    return [replace(page.make_card(event), excerpt="") for event in found.records], found.cache_tags
+
+
+VIEWS: Final = {
+    "month": show_month,
+    "week": show_week,
+    "day": show_day,
+    "list": list_views.show_list,
+    "map": list_views.show_map,
+}
+
+
+async def show_default_view(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
+    """Show the site's default view below its highlights."""
+    page_request.highlights = await load_highlights(page_request, context)
+    return await VIEWS[_find_default_view(page_request, context)](page_request, context, {})
+
+
+def _find_default_view(page_request: PageRequest, context: OperationContext) -> str:
+    view: str = context.transaction.site.default_view
+    return "list" if view == "map" and not page_request.map_settings.tiles_url else view

@@ -1,49 +1,166 @@
-"""The context that the views of one page request share, and the response that they return."""
+"""The request for a public page or feed, its route, and the context that its views share.
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+Templates escape all values that are not `Markup`; records are never templates.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from kalends.core import times
+from markupsafe import Markup
+
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.event_list import find_relative_expiry
+from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
+from kalends.calendar.kinds.kind import Kind
+from kalends.calendar.operations import calendar_months
+from kalends.calendar.operations.page_filters import ResolvedFilters
+from kalends.calendar.operations.site_feeds import FEED_PARAMS
+from kalends.calendar.rules.record_types import Event
+from kalends.core import date_forms, messages, times
+from kalends.core.date_forms import DateInput
 from kalends.core.errors import InvalidValue
+from kalends.core.messages import DEFAULT, LANGUAGES, find_language, translator
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.record_types import Event
-from kalends.core.times import DateInput, DateTimeInput
-from kalends.http.language import DEFAULT, LANGUAGES, find_language, translator
-from kalends.http.requests import base_name
-from kalends.kinds.event_list.dates import find_relative_expiry
-from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
-from kalends.operations import calendar
-from kalends.operations.context import OperationContext
-from kalends.operations.page_filters import ResolvedFilters
+from kalends.core.params import Param, parse_id
+from kalends.http import bodies
+from kalends.http.bodies import NO_CORRECTIONS, Corrections, base_name
+from kalends.http.request import RequestContext
+from kalends.http.router import Router
+from kalends.rendering.cards import Card, find_origin, make_card
+from kalends.rendering.page_locale import PageLocale, make_page_locale
+from kalends.rendering.page_urls import VIEWS, UrlBuilder
+from kalends.rendering.templates import make_environment
 from kalends.store.sites import Site
-from kalends.website.feed_views import FEED_PARAMS
-from kalends.website.handler import PageRequest, PageResponse
-from kalends.website.models.cards import Card, find_origin, make_card
-from kalends.website.models.discovery import WHOLE_API, ApiAddress, make_discovery
-from kalends.website.models.page_locale import PageLocale, make_page_locale
-from kalends.website.models.urls import UrlBuilder
+from kalends.website import assets
+from kalends.website.models.page_parts import WHOLE_API, ApiAddress, Highlights, make_discovery
 from kalends.website.pages import LanguageLink, Layout, Page
-from kalends.website.rendering import render
+
+# Path parts for route patterns.
+SLUG: Final = r"(?P<slug>[^/]+)"
+PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
+MONTH: Final = r"(?P<month>\d{4}-\d\d)"
+DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
+
+
+@dataclass(frozen=True, slots=True)
+class MapSettings:
+    tiles_url: str
+    tiles_attribution: str
+
+
+@dataclass(slots=True, kw_only=True)
+class PageRequest(RequestContext["PageRoute"]):
+    """A request for a public page or feed, always served as an anonymous user."""
+
+    map_settings: MapSettings
+    routes: "PageRoutes" = field(default_factory=lambda: PageRoutes((), ()))
+    legacy_prefix: str = ""  # API path prefix for existing clients; empty if there is no alias
+    embedded: bool = False
+    query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    sent_query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # including unknown parameters
+    is_moved: bool = False  # whether a parameter of an old address causes a redirect
+    filters: ResolvedFilters = field(default_factory=ResolvedFilters)
+    highlights: Highlights = field(default_factory=Highlights)  # for the home page only
+
+    @property
+    def accept_language(self) -> str:
+        """Return no preference: pages use the language of the site and its records, unless `?lang=` overrides it."""
+        return ""
+
+    @property
+    def error_language(self) -> str:
+        """Return the client's preferred language, for errors without a page, such as feed errors."""
+        headers = self.request.headers
+        return messages.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
+
+    @property
+    def requested_language(self) -> str:
+        return bodies.query_value(self.request, "lang") or ""
+
+    def with_query(self, url: str) -> str:
+        """Append this request's query string to a URL."""
+        query = self.request.scope["query_string"].decode("latin-1")
+        return url + (f"?{query}" if query else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PageResponse:
+    """A view's response body, with its expiry and cache tags."""
+
+    body: str | bytes
+    media_type: str
+    expires_at: datetime | None = None
+    cache_tags: tuple[str, ...] = ()
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    is_cacheable: bool = True
+
+
+PageView = Callable[[PageRequest, OperationContext, dict[str, str]], Awaitable[PageResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    """A path pattern and its view.
+
+    If `is_page`, errors are shown as HTML pages. If `kind` is set, the path contains a record slug of that kind.
+    """
+
+    pattern: str
+    show: PageView
+    params: tuple[Param, ...] = ()
+    is_page: bool = True
+    accepts_post: bool = False
+    kind: Kind | None = None
+    is_feed: bool = False  # rendering takes seconds, so concurrency is limited
+    embeds: bool = False  # available below /embed too, where other sites may frame it
+    extra_names: tuple[str, ...] = ()  # query parameters that the view reads from the request
+    known_names: frozenset[str] = field(init=False)
+    corrections: Corrections = NO_CORRECTIONS
+
+    def __post_init__(self) -> None:
+        names = [*[param.name for param in self.params], *self.extra_names]
+        object.__setattr__(self, "known_names", frozenset(names))
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoutes:
+    """All pages and feeds, and the calendars that page addresses return with `?ical=1`."""
+
+    pages: tuple[PageRoute, ...]
+    calendars: tuple[PageRoute, ...]
+    router: Router[PageRoute] = field(init=False)
+    calendar_router: Router[PageRoute] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "router", Router(self.pages))
+        object.__setattr__(self, "calendar_router", Router(self.calendars))
+
+
+# Page contexts and rendering.
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
 COORDINATES: Final = ("geoloc_lat", "geoloc_lng")
 RADIUS_PARAMS: Final = ("near", *COORDINATES, "geoloc_radius")
 KEPT_PARAMS: Final = FILTERS | {"page", "per_page", "past", "after"}
-# Each catalogue names its own language in this sentence.
+# Each translation of this sentence contains the name of the translation's language.
 LANGUAGE_OFFER: Final = N_("This page in English")
-# Filters without effect on the views of a period.
-LIST_FILTERS: Final = calendar.DATE_PARAMS | {HIDE_SUBSEQUENT}
+# Filters that do not affect month, week and day views.
+LIST_FILTERS: Final = calendar_months.DATE_PARAMS | {HIDE_SUBSEQUENT}
 HOME_PATHS: Final = ("/", "/events/")
+TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
+VIEW_NAMES: Final = {"month": N_("Month"), "week": N_("Week"), "day": N_("Day"), "list": N_("List"), "map": N_("Map")}
+_SELF_TARGET: Final = Markup(' target="_self"')
+_ENVIRONMENT: Final = make_environment(TEMPLATES)
 
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """The request, the operation context, the locale and the links of one page."""
-
     request: PageRequest
     context: OperationContext
     locale: PageLocale
@@ -63,21 +180,21 @@ class PageContext:
 
     @property
     def day_start(self) -> datetime:
-        return times.day_begins(make_date_filter(self.today), self.site.timezone)
+        return times.day_begins(calendar_months.make_date_filter(self.today), self.site.timezone)
 
     @property
     def midnight(self) -> datetime:
-        """Return the end of the current day of the site, when a page expires even without a write."""
+        """Return the end of the site's current day, when pages expire even if nothing was written."""
         return times.next_midnight(self.context.transaction.now, self.site.timezone)
 
     def find_day(self, name: str) -> date | None:
-        """Return the day of a date parameter in the zone of the site; None if it is absent or out of range."""
+        """Return a date parameter's day in the site's time zone; None if absent or out of range."""
         value: DateInput | None = self.context.values.get(name)
         if value is None:
             return None
         zone = self.site.timezone
         try:
-            moment = times.make_absolute(value, self.context.transaction.now, zone)
+            moment = date_forms.make_absolute(value, self.context.transaction.now, zone)
             return times.local_of(times.to_utc(moment, zone), zone).date()
         except (InvalidValue, OverflowError):
             return None
@@ -89,9 +206,9 @@ class PageContext:
 def make_page_context(
     page_request: PageRequest, context: OperationContext, *, keep_dates: bool = True
 ) -> PageContext:
-    """Build the context of a page.
+    """Build a page's context.
 
-    Month, week and day views show the period in their path, so they drop date filters (`keep_dates=False`).
+    Month, week and day views drop date filters (`keep_dates=False`), because their paths determine the period.
     """
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
@@ -113,7 +230,7 @@ def make_page_context(
 
 
 def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Replace slugs by IDs and places by coordinates, for links that must survive renames (feeds, embeds)."""
+    """Replace slugs with IDs and places with coordinates, for links that must survive renames (feeds, embeds)."""
     for name, value in filters:
         if name == "near":
             if resolved.place:
@@ -121,14 +238,9 @@ def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]
             continue
         named = resolved.named.get(base_name(name), {})
         entries = [entry.strip() for entry in value.split(",")] if named else []
-        ids = [named[key].id for entry in entries for key in (entry, parse_id(entry)) if key in named]
+        ids = [named[key].id for entry in entries for key in (entry, parse_id(entry) or 0) if key in named]
         # Keep unknown values: the record may be restored.
         yield name, ",".join(map(str, ids)) if ids and len(ids) == len(entries) else value
-
-
-def parse_id(entry: str) -> int:
-    """Return the ID that a filter value contains, or 0 if it is not a number."""
-    return int(entry) if entry.isdecimal() and len(entry) < 20 else 0
 
 
 def show_page(
@@ -144,11 +256,13 @@ def show_page(
 ) -> PageResponse:
     """Render a page and return it with its headers, cache tags and expiry.
 
-    `image_urls` are the images on the page, which the Content-Security-Policy has to allow.
+    `image_urls` are the images on the page, which the Content-Security-Policy must allow.
     """
-    page_request, site = page.request, _with_absolute_logo(page)
+    page_request, site = page.request, page.site
+    if site.logo_url.startswith("/"):
+        site = replace(site, logo_url=page.context.base_url + site.logo_url)
     if page_request.path in HOME_PATHS:
-        # The default view and its period change over time, so search engines index it under a permanent URL.
+        # The home page has a permanent canonical URL, because the default view and its period change over time.
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
@@ -169,12 +283,6 @@ def show_page(
     relative_expiry = find_relative_expiry(page.context.values, page.context.transaction.now, page.site.timezone)
     expires_at = min(filter(None, (expires_at, relative_expiry, page.midnight)))
     return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
-
-
-def _with_absolute_logo(page: PageContext) -> Site:
-    """Return the site with the URL of its logo, whose setting may be a path."""
-    site = page.site
-    return replace(site, logo_url=page.context.base_url + site.logo_url) if site.logo_url[:1] == "/" else site
 
 
 def _make_layout(page: PageContext, site: Site) -> Layout:
@@ -198,7 +306,7 @@ def _make_layout(page: PageContext, site: Site) -> Layout:
 
 
 def _make_language_links(page_request: PageRequest, site_language: str) -> list[LanguageLink]:
-    """Return links to this page in all languages; that of the site needs no parameter."""
+    """Return links to this page in all languages; the site's language needs no parameter."""
     pairs = [(name, value) for name, value in page_request.query if value and base_name(name) in KEPT_PARAMS]
     own = find_language(site_language) or DEFAULT
     return [
@@ -213,11 +321,11 @@ def _make_language_links(page_request: PageRequest, site_language: str) -> list[
 
 
 def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...], *, has_custom_css: bool) -> str:
-    """Allow nothing inline, and from other hosts only images: those of the media library and map tiles.
+    """Forbid inline code; from other hosts, allow only images (media library and map tiles).
 
-    Custom CSS may have embedded images (`core/custom_css.py`).
+    Custom CSS can embed images (`core/sanitize.py`).
     """
-    # A tile URL may contain {s}, the placeholder for one of several subdomains.
+    # A tile URL can contain {s}, a placeholder for one of several subdomains.
     origins = {
         find_origin(url) for url in (*image_urls, page_request.map_settings.tiles_url.replace("{s}.", "*."))
     } - {""}
@@ -231,11 +339,39 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
     )
 
 
+def load_templates() -> None:
+    """Compile all templates now instead of on first use."""
+    for name in _ENVIRONMENT.list_templates():
+        _ENVIRONMENT.get_template(name)
+
+
+def render(page: Page, layout: Layout) -> str:
+    return _ENVIRONMENT.get_template(page.template).render(
+        _=layout.locale.gettext,
+        # Links on an embedded page open outside the frame by default; this attribute keeps them inside.
+        self_target=_SELF_TARGET if layout.embedded else "",
+        styles=page.styles,
+        scripts=page.scripts,
+        **_read_fields(layout),
+        **_read_fields(page),
+    )
+
+
+def _read_fields(model: Page | Layout) -> dict[str, Any]:
+    return {field.name: getattr(model, field.name) for field in fields(model)}
+
+
 def with_values(context: OperationContext, **more: Any) -> OperationContext:
-    """Return the context with additional parameter values."""
     return replace(context, values={**context.values, **more})
 
 
-def make_date_filter(day: date) -> DateTimeInput:
-    """Return a day in the form in which date parameters are parsed."""
-    return DateTimeInput(datetime.combine(day, datetime.min.time()), None, True)
+def _escape_json(value: str) -> Markup:
+    """Escape JSON for a script element, to prevent it from closing the element."""
+    safe = value.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(safe)  # noqa: S704
+
+
+_ENVIRONMENT.filters["data_block"] = _escape_json
+_ENVIRONMENT.globals.update(
+    asset=assets.asset_name, style=assets.style_name, VIEWS=VIEWS, VIEW_NAMES=VIEW_NAMES, LANGUAGES=LANGUAGES
+)

@@ -1,4 +1,4 @@
-"""The pages of single records: events, venues, organizers, categories and tags."""
+"""Pages for single records: events, venues, organizers, categories and tags."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -7,22 +7,12 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from markupsafe import Markup
 
-from kalends.core.cost import FREE
-from kalends.core.errors import ApiError
-from kalends.core.event_states import CANCELLED, SOLD_OUT
-from kalends.core.html.sanitize import to_paragraphs
-from kalends.core.html.text import to_plain_text, to_single_line
-from kalends.core.messages import gettext_noop as N_
-from kalends.core.record_types import Event, Image, Organizer, Term, Venue
-from kalends.feeds.ics import format_address
-from kalends.kinds.categories import CATEGORIES
-from kalends.kinds.json_ld import describe_event, describe_organizer, describe_venue
-from kalends.kinds.kind import JsonObject
-from kalends.kinds.tags import TAGS
-from kalends.operations import calendar
-from kalends.operations.context import OperationContext
-from kalends.operations.series.public_dates import find_position
-from kalends.operations.typed_records import (
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.json_ld import describe_event, describe_organizer, describe_venue
+from kalends.calendar.kinds.kind import JsonObject
+from kalends.calendar.kinds.terms import CATEGORIES, TAGS
+from kalends.calendar.operations import calendar_months
+from kalends.calendar.operations.record_verbs import (
     list_terms,
     read_event,
     read_locked_event,
@@ -30,15 +20,30 @@ from kalends.operations.typed_records import (
     read_term,
     read_venue,
 )
-from kalends.website.context import PageContext, make_page_context, show_page
-from kalends.website.handler import PageRequest, PageResponse
+from kalends.calendar.rules.record_types import CANCELLED, SOLD_OUT, Event, Image, Organizer, Term, Venue
+from kalends.core.cost import FREE
+from kalends.core.errors import ApiError
+from kalends.core.html_text import to_paragraphs, to_plain_text, to_single_line
+from kalends.core.messages import gettext_noop as N_
+from kalends.feeds.ics import format_address
+from kalends.rendering.cards import (
+    FREE_TEXT,
+    ONLINE,
+    Badge,
+    When,
+    make_page_image,
+    make_state_badge,
+    make_when,
+    pick_hue,
+    read_title,
+    shorten,
+)
+from kalends.rendering.page_urls import has_page, make_calendar_links, readable_slug
+from kalends.series.operations.series_dates import find_position
+from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page
 from kalends.website.list_views import list_cards
-from kalends.website.models.cards import FREE_TEXT, When, make_page_image, make_when, pick_hue, read_title, shorten
-from kalends.website.models.description_html import adapt
-from kalends.website.models.discovery import WHOLE_API, ApiAddress
-from kalends.website.models.series import ONE_OF, SeriesNote, describe_move, describe_rule_at, make_date_link
-from kalends.website.models.states import ONLINE, Badge, make_state_badge
-from kalends.website.models.urls import has_page, make_calendar_links, readable_slug
+from kalends.website.models.page_parts import WHOLE_API, ApiAddress, adapt
+from kalends.website.models.series_models import ONE_OF, SeriesNote, describe_move, describe_rule_at, make_date_link
 from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
 
 MAX_SIMILAR: Final = 3
@@ -53,7 +58,7 @@ async def show_event(
 
 
 async def show_event_page(page_request: PageRequest, context: OperationContext) -> PageResponse:
-    """Show the event that the context names by its slug or ID."""
+    """Show the event with the context's slug or ID."""
     page = make_page_context(page_request, context)
     try:
         read = await read_event(page.context)
@@ -64,7 +69,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     event = read.record
     # An event unlocked by a password must not be cached.
     is_unlocked = "password" in context.values
-    similar_events, similar_tags = await calendar.list_similar(_with_values(context), event, MAX_SIMILAR)
+    similar_events, similar_tags = await calendar_months.list_similar(_with_values(context), event, MAX_SIMILAR)
     similar = [page.make_card(other) for other in similar_events]
     image = make_page_image(event.image)
     when = make_when(event, page.locale, page.site.timezone, long=True)
@@ -145,11 +150,11 @@ async def show_organizer(
 async def show_category(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show a category by the last part of the path. Redirects if the path is not its current one."""
+    """Show the category named by the last part of the path; redirect if the path is outdated."""
     page = make_page_context(page_request, context)
     slug = path_params["path"].rpartition("/")[2]
     category = (await read_term(CATEGORIES, _with_slug(context, slug))).record
-    # Decode both sides: the server passes paths decoded, records store them percent-encoded.
+    # Decode both sides, because request paths are decoded but records store them percent-encoded.
     canonical_path = unquote(urlsplit(category.url).path)
     if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.embedded:
         location = page_request.with_query(category.url)
@@ -177,7 +182,7 @@ async def _show_record(
     subcategories: NamedUrls = (),
     json_ld: JsonObject | None = None,
 ) -> PageResponse:
-    """Show a venue, organizer, category or tag with its events, which `filter_` selects."""
+    """Show a venue, organizer, category or tag with the events that `filter_` selects."""
     page = replace(page, links=page.links.with_filters([filter_]))
     values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
     context = replace(page.context, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
@@ -204,15 +209,12 @@ async def _show_record(
     return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls, api_address=address)
 
 
-# Helpers, in the order they are called -----------------------------------------------------------
-
-
 def _with_slug(context: OperationContext, slug: str) -> OperationContext:
     return replace(context, slug=slug, values={})
 
 
 async def _password_page(page: PageContext) -> PageResponse:
-    """Ask for the password. Title and time of a protected event are public, as in the API and in feeds."""
+    """Ask for the password. A protected event's title and time are public, as in the API and feeds."""
     event = await read_locked_event(page.context)
     is_wrong = "password" in page.context.values
     message = N_("Wrong password.") if is_wrong else N_("Enter the password to see the details.")
@@ -227,7 +229,6 @@ async def _password_page(page: PageContext) -> PageResponse:
 
 
 async def _make_series_note(page: PageContext, event: Event) -> SeriesNote | None:
-    """Return the place of an event in its series."""
     series, locale, now = event.series, page.locale, page.context.transaction.now
     if series is None:
         return None
@@ -254,7 +255,7 @@ def _with_values(context: OperationContext, **values: Any) -> OperationContext:
 
 
 def _summary(event: Event, when: When) -> str:
-    """Return the excerpt or description as one line; without one, the time and the place."""
+    """Return the excerpt or description as one line, or else the time and place."""
     text = to_single_line(event.excerpt or event.description)
     return shorten(text or " · ".join([when.text, *map(format_address, event.places)]), MAX_SUMMARY)
 
@@ -269,7 +270,7 @@ def make_badges(page: PageContext, event: Event, *, is_past: bool) -> list[Badge
 
 
 def _json_ld(event: Event, context: OperationContext) -> JsonObject:
-    """Return the JSON-LD of the API; all-day events get dates without times, as search engines expect."""
+    """Return the API's JSON-LD; all-day events get dates without times, as search engines expect."""
     json_ld = describe_event(event, context.render_context)
     if event.all_day:
         first, last = event.start_local.date(), event.end_local.date()
@@ -331,7 +332,7 @@ def address_lines(venue: Venue) -> list[str]:
 
 
 def map_link(venue: Venue) -> str:
-    """Return the OpenStreetMap URL of a venue, by its coordinates or else by its address."""
+    """Return a venue's OpenStreetMap URL, based on its coordinates or else its address."""
     if venue.coordinates:
         latitude, longitude = (f"{degrees:.5f}" for degrees in venue.coordinates)
         return f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}#map=17/{latitude}/{longitude}"

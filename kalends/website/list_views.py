@@ -1,47 +1,87 @@
-"""The list, map and search views, and the list of event cards that other pages share."""
+"""The list, map and search views, and parts that other pages reuse: cards, filter chips, category navigation."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 import orjson
 
+from kalends.calendar.access.operation_context import OperationContext, PageInfo
+from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
+from kalends.calendar.kinds.kind import PAGING
+from kalends.calendar.operations import calendar_months, page_filters
+from kalends.calendar.operations.page_filters import LINKS, FacetRecord, list_towns
+from kalends.calendar.operations.record_verbs import RecordList, list_events
+from kalends.calendar.operations.site_feeds import FEED_PARAMS, PAST, past_filters
+from kalends.calendar.rules.record_types import MOVED_ONLINE, STATES, Event
 from kalends.core import errors, params
-from kalends.core.event_states import MOVED_ONLINE, STATES
-from kalends.core.html.sanitize import clean_plain
+from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.params import Param
-from kalends.core.record_types import Event
-from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
-from kalends.kinds.kind import PAGING
-from kalends.operations import calendar
-from kalends.operations.context import OperationContext, PageInfo
-from kalends.operations.feeds import past_filters
-from kalends.operations.page_filters import list_towns
-from kalends.operations.typed_records import RecordList, list_events
-from kalends.website.context import PageContext, make_date_filter, make_page_context, show_page, with_values
-from kalends.website.feed_views import FEED_PARAMS, PAST
-from kalends.website.filter_views import (
-    CHOICES,
-    FIND,
-    make_category_nav,
-    make_chips,
-    make_facets,
-    make_quick_filters,
+from kalends.core.params import Param, parse_id
+from kalends.core.sanitize import clean_plain
+from kalends.http.bodies import base_name
+from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, shorten
+from kalends.rendering.page_urls import readable_slug
+from kalends.website.context import (
+    RADIUS_PARAMS,
+    PageContext,
+    PageRequest,
+    PageResponse,
+    make_page_context,
+    show_page,
+    with_values,
 )
-from kalends.website.handler import PageRequest, PageResponse
-from kalends.website.models.cards import Card, group_by_day
-from kalends.website.models.page_budget import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
-from kalends.website.pages import CardList, ListPage, MapPage, Paging, SearchForm, SearchPage
+from kalends.website.models.page_parts import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
+from kalends.website.pages import (
+    CardList,
+    CategoryNav,
+    Chip,
+    Choice,
+    FacetField,
+    ListPage,
+    MapPage,
+    Paging,
+    QuickFilter,
+    SearchForm,
+    SearchPage,
+)
 
 DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
 NO_EVENTS: Final = N_("No events in this period.")
-# A parameter of pages only: a town or venue of the site to search near.
+# Searches near one of the site's towns or venues. Only pages accept this parameter.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
-# Parts of the names of categories, tags, venues and organizers that the search form lists.
+MAX_CHOICES: Final = 7  # checkboxes per kind; a name search finds the others
+MAX_FOUND: Final = 20
+FIND: Final = "find_"  # prefix of parameters that search records by name
+MAX_FIND: Final = 60
+MAX_CATEGORIES: Final = 8  # in the bar; the others are under "More"
+MAX_NAVIGATION: Final = 40
+MAX_NAVIGATION_BYTES: Final = 800  # for the links under "More"
+LINK_BYTES: Final = 30
+MAX_NAME: Final = 40
+MAX_KEY: Final = 40  # maximum slug length for a choice's value; the ID replaces longer slugs
+DEFAULT_RADIUS: Final = 40.0
+# The kinds to choose from, in order: parameter, kind, label, and the field used as the value.
+CHOICES: Final = (
+    ("categories", "categories", N_("Category"), "slug"),
+    ("tags", "tags", N_("Tag"), "slug"),
+    ("venue", "venues", N_("Venue"), "id"),
+    ("organizer", "organizers", N_("Organizer"), "id"),
+)
+LABELS: Final = {**{name: label for name, _, label, _ in CHOICES}, "series": N_("Series")}
+FROM, UNTIL = N_("From"), N_("Until")
+DATES: Final = {
+    "start_date": FROM, "starts_after": FROM, "ends_after": FROM, "overlaps_from": FROM,
+    "end_date": UNTIL, "starts_before": UNTIL, "ends_before": UNTIL, "overlaps_to": UNTIL,
+}  # fmt: skip
+FIRST_ONLY: Final = N_("Only the first date of each series")
+Pair = tuple[str, str]
+# Parameters that search the form's categories, tags, venues and organizers by part of their name.
 FIND_PARAMS: Final = tuple(f"{FIND}{name}" for name, *_ in CHOICES)
 
 
@@ -62,7 +102,7 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
 
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     page = make_page_context(page_request, context)
-    # The choices of the form count against the size budget of the page, too.
+    # The form's choices also count against the page's size budget.
     max_cards, budget = MAX_CARDS // 2, MAX_RESULTS_BYTES
     card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
     heading = page.locale.gettext(N_("Search"))
@@ -79,10 +119,10 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         quick_filters=make_quick_filters(page, "/events/search/"),
         towns=await list_towns(context, MAX_TOWNS),
     )
-    # The choices contain records of all linked kinds.
+    # The choices depend on records of all linked kinds.
     choice_tags = [kind for _, kind, *_ in CHOICES]
     cache_tags = (*card_list.cache_tags, *choice_tags)
-    # The script replaces the results, so images that are not on the page yet have to be allowed, too.
+    # The script replaces the results, so the policy must also allow images that are not yet on the page.
     image_urls = (context.media_url, *card_list.image_urls)
     return show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
@@ -91,8 +131,8 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
     if not page_request.map_settings.tiles_url:
         raise errors.no_route()
     page = make_page_context(page_request, context)
-    # Only the next events: more markers would be unreadable, and counting all events is slow.
-    # An event that has moved online is no longer at its venue.
+    # Show only the next events, because more markers would be unreadable and counting all events is slow. An event
+    # that has moved online is no longer at its venue.
     states = [state for state in context.values.get("event_status", STATES) if state != MOVED_ONLINE]
     map_context = with_values(_without_values(context, "page"), geoloc=True, event_status=states, per_page=MAX_CARDS)
     card_list = await list_cards(page, map_context, "/events/map/", counted=False)
@@ -118,10 +158,10 @@ async def list_cards(
     max_cards: int = MAX_CARDS,
     budget: int = MAX_CARDS_BYTES,
 ) -> CardList:
-    """List events as cards: current and upcoming ones, past ones, or those of the requested dates."""
+    """Return cards for current and upcoming events, past events, or events on the requested dates."""
     values = _make_list_values(page, context)
     values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
-    is_past, has_dates = context.values.get("past", False), bool(calendar.DATE_PARAMS & set(context.values))
+    is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
     cards = make_cards(page, found, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
@@ -139,7 +179,7 @@ async def list_cards(
 
 
 def make_points(cards: list[Card]) -> str:
-    """Return the markers of the map as JSON: each location once, with the indexes of its cards."""
+    """Return the map markers as JSON: each location once, with its cards' indexes."""
     places: dict[tuple[float, float], list[int]] = {}
     for number, card in enumerate(cards):
         if card.latitude is not None and card.longitude is not None:
@@ -147,21 +187,18 @@ def make_points(cards: list[Card]) -> str:
     return orjson.dumps([[*place, numbers] for place, numbers in places.items()]).decode()
 
 
-# Helpers, in the order they are called -----------------------------------------------------------
-
-
 def _make_list_values(page: PageContext, context: OperationContext) -> dict[str, Any]:
-    """Return the parameters of the list: without dates, it has the current and upcoming or the past events."""
+    """Return the list parameters; without dates, they select current and upcoming events, or past events."""
     values = dict(context.values)
     if values.pop("past", False):
-        # The first of all past dates is of no interest.
+        # Showing only each series' first date is not useful for past events.
         values.pop(HIDE_SUBSEQUENT, None)
-        # The exact limit of the other case would make dates of the request exact, too.
-        has_dates = calendar.DATE_PARAMS & set(values)
-        day_before = {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}
+        # `past_filters` sets `strict_dates`, which would make the requested dates exact too.
+        has_dates = calendar_months.DATE_PARAMS & set(values)
+        day_before = {"ends_before": calendar_months.make_date_filter(page.today - DAY), "order": "desc"}
         values |= day_before if has_dates else past_filters(context)
-    elif not calendar.DATE_PARAMS & set(values):
-        values["overlaps_from"] = make_date_filter(page.today)
+    elif not calendar_months.DATE_PARAMS & set(values):
+        values["overlaps_from"] = calendar_months.make_date_filter(page.today)
     return values
 
 
@@ -186,7 +223,7 @@ def _without_values(context: OperationContext, *names: str) -> OperationContext:
 
 
 def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CARDS_BYTES) -> list[Card]:
-    """Return the cards of a list of events, trimmed to a size budget in bytes."""
+    """Return cards for events, trimmed to a size budget in bytes."""
     return trim([page.make_card(event) for event in found.records], budget)
 
 
@@ -202,3 +239,129 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
         before=page.links.url(path, *extra, *([("page", number - 1)] if number > 2 else [])) if number > 1 else "",
         after=page.links.url(path, *extra, ("page", number + 1)) if number < pages else "",
     )
+
+
+# Filters: chips for active filters, category navigation, and search form choices.
+
+
+def make_chips(page: PageContext, path: str) -> list[Chip]:
+    """Return the active filters, each with a URL that removes it."""
+    chips: list[Chip] = []
+    for index, pair in enumerate(page.links.filters):
+        others = [*page.links.filters[:index], *page.links.filters[index + 1 :]]
+        for name, remaining in _split_filter(page, pair, others):
+            chips.append(Chip(name, page.links.with_filters(remaining).url(path)))
+    return chips
+
+
+def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, Iterable[Pair]]]:
+    """Yield each filter in a query parameter by name, with the parameters that remain after removing it."""
+    name, value = base_name(pair[0]), pair[1]
+    if name == "search":
+        yield value, others
+    elif name in LINKS or name in ("event_status", "series"):
+        entries = [entry.strip() for entry in value.split(",") if entry.strip()]
+        for entry in entries:
+            rest = ",".join(other for other in entries if other != entry)
+            yield _find_name(page, name, entry), [*others, *([(pair[0], rest)] if rest else [])]
+    elif name in DATES and (day := page.find_day(name)) is not None:
+        yield f"{page.locale.text(DATES[name])}: {page.locale.bare_day(day)}", others
+    elif name == "free" and page.context.values.get(name) is True:
+        yield page.locale.text(N_("Free")), others
+    elif name == HIDE_SUBSEQUENT and page.context.values.get(name) is True:
+        yield page.locale.text(FIRST_ONLY), others
+    elif name == "near":
+        yield value, [other for other in others if other[0] not in RADIUS_PARAMS]
+    elif name == "geoloc_lat":
+        yield _format_radius(page), [other for other in others if other[0] not in RADIUS_PARAMS]
+    elif name == "geoloc_radius" and "near" in dict(others):
+        yield _format_radius(page), others
+
+
+def _find_name(page: PageContext, name: str, entry: str) -> str:
+    if name == "event_status":
+        return page.locale.text(STATE_LABELS.get(entry.lower(), entry))
+    records = page.filters.named.get(name, {})
+    record = records.get(entry) or records.get(parse_id(entry) or 0)
+    if record is None:
+        return entry
+    return record.name or page.locale.text(LABELS[name])
+
+
+def _format_radius(page: PageContext) -> str:
+    km: float = page.context.values.get("geoloc_radius", DEFAULT_RADIUS)
+    return page.locale.text(N_("Within {n} km"), n=f"{km:g}")
+
+
+async def make_category_nav(page: PageContext) -> CategoryNav:
+    """Return the main categories, ordered by number of upcoming events. Embedded pages have no navigation."""
+    if page.request.embedded:
+        return CategoryNav()
+    rows = await calendar_months.list_main_categories(page.context, page.day_start, MAX_NAVIGATION)
+    categories = [
+        (
+            shorten(to_plain_text(row["name"]), MAX_NAME // 2),
+            page.links.top_level(f"/events/category/{readable_slug(row['slug'])}/"),
+        )
+        for row in rows
+    ]
+    others = categories[MAX_CATEGORIES:]
+    sizes = accumulate(LINK_BYTES + len(f"{name}{url}".encode()) for name, url in others)
+    more = [category for category, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
+    if len(more) < len(others) or len(rows) == MAX_NAVIGATION:
+        search_url = page.links.top_level("/events/search/") + "#categories"
+        more.append((page.locale.text(N_("All categories")), search_url))
+    return CategoryNav(categories[:MAX_CATEGORIES], more)
+
+
+async def make_facets(page: PageContext, context: OperationContext) -> list[FacetField]:
+    """Return the records to choose from. Each count covers events that match all other filters."""
+    query = dict(page.request.query)
+    event_ids = {"": await page_filters.list_event_ids(context)}
+    fields: list[FacetField] = []
+    for name, _, label, key in CHOICES:
+        text = query.get(f"{FIND}{name}", "").strip()[:MAX_FIND]
+        active = name if name in context.values else ""
+        if active not in event_ids:
+            others = {other: value for other, value in context.values.items() if other != name}
+            event_ids[active] = await page_filters.list_event_ids(replace(context, values=others))
+        ids = [entry.id for entry in page.filters.list_named(name)]
+        limit = MAX_FOUND if text else MAX_CHOICES
+        found = await page_filters.find_facet(context, name, event_ids[active], chosen=ids, text=text, limit=limit)
+        plus = "+" if len(event_ids[active]) == page_filters.MAX_EVENTS else ""
+        choices = [
+            Choice(_choice_key(record, key), _name_record(record), f"{record.count}{plus}", record.id in ids)
+            for record in found.records
+        ]
+        has_search = bool(text) or found.total > len(choices)
+        fields.append(FacetField(name, label, choices, found.total, text, has_search))
+    return fields
+
+
+def make_quick_filters(page: PageContext, path: str) -> list[QuickFilter]:
+    """Return links to today's events, this weekend's events and free events."""
+    saturday = page.today + timedelta(days=max(0, 6 - page.today.isoweekday()))
+    sunday = page.today + timedelta(days=7 - page.today.isoweekday())
+    rows = [
+        (N_("Today"), {"overlaps_from": page.today.isoformat(), "overlaps_to": page.today.isoformat()}),
+        (N_("This weekend"), {"overlaps_from": saturday.isoformat(), "overlaps_to": sunday.isoformat()}),
+        (N_("Free"), {"free": "1"}),
+    ]
+    current = page.links.filters
+    result: list[QuickFilter] = []
+    for name, pairs in rows:
+        is_active = pairs.items() <= dict(current).items()
+        others = [(key, value) for key, value in current if key not in pairs]
+        links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
+        result.append(QuickFilter(page.locale.text(name), links.url(path), is_active))
+    return result
+
+
+def _choice_key(record: FacetRecord, key: str) -> str:
+    value = record.slug if key == "slug" else str(record.id)
+    return value if len(value) <= MAX_KEY else str(record.id)
+
+
+def _name_record(record: FacetRecord) -> str:
+    name = shorten(record.name, MAX_NAME)
+    return f"{name}, {shorten(record.town, MAX_NAME)}" if record.town else name

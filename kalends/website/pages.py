@@ -1,7 +1,7 @@
-"""Models of the pages: one dataclass per template, with the variables that the template reads.
+"""Page models: one dataclass per template, with the variables that the template uses.
 
-The classes inherit from each other as their templates do, so `ListPage` has the variables of `list.html` and of the
-templates that it extends. `Layout` has the variables that are the same for all pages of a request.
+The classes inherit from each other as their templates do, so `ListPage` has the variables of `list.html` and the
+templates it extends. `Layout` has the variables shared by all pages of a request.
 """
 
 from collections.abc import Sequence
@@ -11,30 +11,25 @@ from typing import ClassVar
 
 from markupsafe import Markup
 
+from kalends.rendering.cards import Badge, Card, PageImage, When
+from kalends.rendering.page_locale import PageLocale
+from kalends.rendering.page_urls import UrlBuilder
 from kalends.store.sites import Site
-from kalends.website.models.cards import Card, PageImage, When
-from kalends.website.models.discovery import Discovery
-from kalends.website.models.grid import Day
-from kalends.website.models.highlights import Highlights
-from kalends.website.models.month_cells import Slot
-from kalends.website.models.page_locale import PageLocale
-from kalends.website.models.series import DateItem, RuleLine, SeriesNote
-from kalends.website.models.states import Badge
-from kalends.website.models.urls import UrlBuilder
+from kalends.website.models.grid import Day, Slot
+from kalends.website.models.page_parts import Discovery, Highlights
+from kalends.website.models.series_models import DateItem, RuleLine, SeriesNote
 from kalends.website.models.week import HourGrid
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodLink:
-    """A link to another month, week or day."""
-
     url: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """An active filter, and the URL of the page without it."""
+    """An active filter, and the URL that removes it."""
 
     name: str
     url: str
@@ -53,16 +48,16 @@ class Paging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardList:
-    """One page of event cards by day, and the cache tags of the records in it."""
+    """One page of event cards grouped by day, with the records' cache tags."""
 
     heading: str
-    groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; no heading if the page is about one day
+    groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
     paging: Paging
     empty_text: str  # a message ID, shown instead of an empty list
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
-    first_only_url: str = ""  # empty if no event of the page belongs to a series, or if the filter is active
+    first_only_url: str = ""  # empty if no event on the page belongs to a series, or if the filter is active
 
     @property
     def cards(self) -> list[Card]:
@@ -75,7 +70,7 @@ class CardList:
 
 @dataclass(frozen=True, slots=True)
 class SearchForm:
-    """The submitted values of the search form, as text."""
+    """The search form's submitted values, as text."""
 
     search: str
     overlaps_from: str
@@ -87,7 +82,7 @@ class SearchForm:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A checkbox of the search form, with the number of events that it would list."""
+    """A checkbox in the search form, with the number of events that it would list."""
 
     value: str
     name: str
@@ -97,7 +92,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FacetField:
-    """The checkboxes for one kind of record. `total` counts those that could be listed, `text` is a searched name."""
+    """The checkboxes for one kind. `total` counts all available records; `text` is the name searched for."""
 
     name: str
     label: str
@@ -126,12 +121,12 @@ class Line:
 
 
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
-NamedUrls = Sequence[tuple[str, str]]  # names and URLs
+NamedUrls = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageLink:
-    """This page in another language; `offer` says so in that language."""
+    """A link to this page in another language; `offer` is its text in that language."""
 
     tag: str
     name: str
@@ -141,7 +136,7 @@ class LanguageLink:
 
 @dataclass(frozen=True, slots=True)
 class CategoryNav:
-    """The main categories: those in the bar, and those behind "More"."""
+    """The main categories, in the bar and under "More"."""
 
     shown: NamedUrls = ()
     more: NamedUrls = ()
@@ -149,31 +144,29 @@ class CategoryNav:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Variables that depend on the site and the request only."""
+    """Variables that depend only on the site and the request."""
 
     locale: PageLocale
     links: UrlBuilder
     site: Site
     embedded: bool
     search_text: str
-    unknown_names: Sequence[str]  # values of filters that match no record
+    unknown_names: Sequence[str]  # filter values that match no record
     unknown_place: str
     tiles_url: str
     tiles_host: str
     tiles_attribution: str
     has_map: bool
     highlights: Highlights
-    parent_name: str  # of the website that the calendar belongs to
+    parent_name: str  # the website that the calendar belongs to
     languages: Sequence[LanguageLink]
     discovery: Discovery | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Variables of `base.html`."""
-
     template: ClassVar[str] = "base.html"
-    # Files besides site.css and the scripts, in the order in which they are loaded.
+    # Style sheets besides site.css, and scripts, in loading order.
     styles: ClassVar[tuple[str, ...]] = ()
     scripts: ClassVar[tuple[str, ...]] = ("site.js",)
     kind: str  # the CSS class of the main element
@@ -183,8 +176,8 @@ class Page:
     robots: str = ""
     og_type: str = "website"
     image: PageImage | None = None
-    view: str = ""  # the current view, one of urls.VIEWS
-    current_day: date | None = None  # the day that the links to the other views lead to
+    view: str = ""  # the current view, one of page_urls.VIEWS
+    current_day: date | None = None  # target day of links to other views
     category_nav: CategoryNav = CategoryNav()
 
 
@@ -206,14 +199,14 @@ class EventPage(Page):
     when: When
     is_past: bool
     has_month: bool
-    state: Badge | None  # None: the event takes place as announced
+    state: Badge | None  # None if the event takes place as announced
     reason: str
     badges: Sequence[Badge]
     description: Markup
     calendar_links: dict[str, str]
     ticket_url: str
     facts: Facts
-    points: str  # JSON for the map; empty: no map
+    points: str  # JSON for the map; empty if there is none
     similar: Sequence[Card]
     hue: int
     categories: NamedUrls
@@ -229,15 +222,15 @@ class SeriesPage(Page):
     kind: str = "series-page"
     rules: Sequence[RuleLine]
     timezone: str
-    state: Badge | None  # None: the dates take place as announced
+    state: Badge | None  # None if the dates take place as announced
     reason: str
     badges: Sequence[Badge]
     description: Markup
     calendar_url: str
-    series_links: UrlBuilder  # of the list of the dates, for subscriptions
+    series_links: UrlBuilder  # for subscribing to the dates
     ticket_url: str
     facts: Facts
-    points: str  # JSON for the map; empty: no map
+    points: str  # JSON for the map; empty if there is none
     hue: int
     categories: NamedUrls
     tags: NamedUrls
@@ -245,11 +238,11 @@ class SeriesPage(Page):
     dates: Sequence[DateItem] = ()
     dates_heading: str = ""
     empty_text: str = ""  # a message ID, shown instead of an empty list
-    next_url: str = ""  # of the next page of dates
-    first_url: str = ""  # of the first page, on other pages
-    past_url: str = ""  # on pages of upcoming dates, if there are past ones
+    next_url: str = ""  # next page of dates
+    first_url: str = ""  # first page of dates, on later pages
+    past_url: str = ""  # on pages of upcoming dates, if there are past dates
     upcoming_url: str = ""  # on pages of past dates
-    has_more: bool = False  # further dates will exist
+    has_more: bool = False  # more dates will be created
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,9 +264,9 @@ class MonthPage(ViewPage):
     scripts: ClassVar[tuple[str, ...]] = ("site.js", "month.js")
     kind: str = "month-page"
     view: str = "month"
-    weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with what their cells show
+    weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with their slots
     agenda: Sequence[Day]
-    has_more_days: bool  # the agenda does not list all days with events
+    has_more_days: bool  # whether the agenda omits days with events
     is_empty: bool
 
 
@@ -323,6 +316,6 @@ class RecordPage(ListPage):
     kind: str = "place-page"
     description: Markup
     facts: Facts
-    points: str  # JSON for the map; empty: no map
+    points: str  # JSON for the map; empty if there is none
     subcategories: NamedUrls
     json_ld: str

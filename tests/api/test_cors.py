@@ -40,6 +40,7 @@ def test_response_headers_are_exposed_to_scripts(anonymous: Caller) -> None:
     assert {"etag", "allow", "retry-after", "x-request-id"} <= exposed
 
 
+@pytest.mark.quick("events-POST", "tags-DELETE")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_preflight_needs_no_credentials(anonymous: Caller, sample: Sample, method: str) -> None:
     preflight_headers = {

@@ -39,6 +39,7 @@ def list_days(app: RunningApp, **query: str) -> list[str]:
     return [event["start_date"][8:10] for event in events]
 
 
+@pytest.mark.quick("now", "@1794747600")
 @pytest.mark.parametrize(
     "first",
     [
@@ -55,6 +56,7 @@ def test_list_from_day_in_any_form(site: RunningApp, first: str) -> None:
         assert list_days(site, overlaps_from=first, overlaps_to="2026-12") == [*expected, "15", "16", "22"]
 
 
+@pytest.mark.quick("query0-expected0", "query8-expected8")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -74,6 +76,7 @@ def test_relative_dates_of_lists(site: RunningApp, query: dict[str, str], expect
         assert list_days(site, **query) == expected
 
 
+@pytest.mark.quick("20261115", "10:00 CET")
 @pytest.mark.parametrize("wrong", ["20261115", "15/11/2026", "15.11.2026", "11/15/26", "next friday", "10:00 CET"])
 def test_other_forms_are_rejected(site: RunningApp, wrong: str) -> None:
     response = site.caller().get("/events", {"start_date": wrong})
@@ -92,6 +95,7 @@ def test_year_outside_of_range_names_parameter(site: RunningApp) -> None:
     assert_error(response, 400, "rest_invalid_param", "date")
 
 
+@pytest.mark.quick("05/05/2027 10:00 AM-2027-05-05 10:00:00", "+36 hours-2026-11-17 15:00:00")
 @pytest.mark.parametrize(
     ("text", "local"),
     [
@@ -148,6 +152,7 @@ def count_days(app: RunningApp, path: str, query: str) -> int:
                for title in ("2026-11-14", "2026-11-15", "2026-11-16", "2026-11-22"))  # fmt: skip
 
 
+@pytest.mark.quick("start_date=now-/api/calendar/", "start_date=today&end_date=%2B1+year&strict_dates=1-/events.rss")
 @pytest.mark.parametrize("path", [LIST, "/events/list/", "/events/search/", "/events.ics", "/events.rss"])
 @pytest.mark.parametrize(
     "query",
@@ -162,6 +167,7 @@ def test_cached_response_is_right_after_midnight_of_site(site: RunningApp, path:
         assert count_days(site, path, query) == 2
 
 
+@pytest.mark.quick("start_date=now&strict_dates=1-/api/", "start_date=today+10:00+UTC-/events.ics")
 @pytest.mark.parametrize("path", [LIST, "/events/list/", "/events.ics"])
 @pytest.mark.parametrize(
     "query",

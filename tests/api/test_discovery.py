@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.conftest import StartApp
-from tests.api.running_app import HOST, Caller, RunningApp, assert_error, expect_json
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 
 WITH_ALIAS = {"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1"}
 
@@ -21,14 +21,14 @@ def app(start_app_for_module: StartApp) -> RunningApp:
     [("/api", ["calendar/events/v1", "kalends/v1"]), ("/wp-json", ["tribe/events/v1", "wp/v2"])],
 )
 def test_root_describes_the_site_and_its_namespaces(anonymous: Caller, root: str, namespaces: list[str]) -> None:
-    response = anonymous.get(f"http://{HOST}{root}/")
+    response = anonymous.get(f"/{root}/")
     document = expect_json(response)
     routes = document.pop("routes")
     assert document == {
         "name": "Town calendar",
         "description": "",
-        "url": f"http://{HOST}",
-        "home": f"http://{HOST}",
+        "url": anonymous.app.base_url,
+        "home": anonymous.app.base_url,
         "gmt_offset": 5.5,
         "timezone_string": "Asia/Kolkata",
         "page_for_posts": 0,
@@ -39,30 +39,30 @@ def test_root_describes_the_site_and_its_namespaces(anonymous: Caller, root: str
         "site_logo": 0,
         "site_icon": 0,
         "site_icon_url": "",
-        "_links": {"help": [{"href": f"http://{HOST}/docs"}]},
+        "_links": {"help": [{"href": f"{anonymous.app.base_url}/docs"}]},
     }
     for namespace in namespaces:
-        index = expect_json(anonymous.get(f"http://{HOST}{root}/{namespace}"))
+        index = expect_json(anonymous.get(f"/{root}/{namespace}"))
         assert routes.items() >= index["routes"].items()
     prefixes = tuple(f"/{name}" for name in namespaces)
     assert [path for path in routes if not path.startswith(prefixes)] == ["/"]
     assert response.headers["allow"] == "GET"
-    assert response.headers["link"] == f'<http://{HOST}{root}/>; rel="https://api.w.org/"'
+    assert response.headers["link"] == f'<{anonymous.app.base_url}{root}/>; rel="https://api.w.org/"'
 
 
 def test_all_spellings_of_the_root_are_served(anonymous: Caller) -> None:
-    document = anonymous.get(f"http://{HOST}/api/").json()
-    assert anonymous.get(f"http://{HOST}/api").json() == document
-    assert anonymous.get(f"http://{HOST}/API/").json() == document
-    assert anonymous.request("OPTIONS", f"http://{HOST}/api/").json() == document
-    assert anonymous.request("HEAD", f"http://{HOST}/api/").status_code == 200
-    assert anonymous.get(f"http://{HOST}/api/?_fields=name,namespaces").json() == {
+    document = anonymous.get("//api/").json()
+    assert anonymous.get("//api").json() == document
+    assert anonymous.get("//API/").json() == document
+    assert anonymous.request("OPTIONS", "//api/").json() == document
+    assert anonymous.request("HEAD", "//api/").status_code == 200
+    assert anonymous.get("//api/?_fields=name,namespaces").json() == {
         "name": "Town calendar",
         "namespaces": ["calendar/events/v1", "kalends/v1"],
     }
-    assert_error(anonymous.post(f"http://{HOST}/api/", {}), 405, "rest_method_not_allowed")
-    assert anonymous.get(f"http://{HOST}/api/nothing").status_code == 404
-    assert anonymous.get(f"http://{HOST}/api/doc").status_code == 404
+    assert_error(anonymous.post("//api/", {}), 405, "rest_method_not_allowed")
+    assert anonymous.get("//api/nothing").status_code == 404
+    assert anonymous.get("//api/doc").status_code == 404
 
 
 def test_link_of_a_response_leads_to_the_document(anonymous: Caller) -> None:
@@ -73,12 +73,12 @@ def test_link_of_a_response_leads_to_the_document(anonymous: Caller) -> None:
 
 def test_fixed_offset_has_no_name(app: RunningApp, anonymous: Caller) -> None:
     app.set_site("timezone", "UTC-3")
-    document = expect_json(anonymous.get(f"http://{HOST}/api/"))
+    document = expect_json(anonymous.get("//api/"))
     assert (document["gmt_offset"], document["timezone_string"]) == (-3, "")
 
 
 def test_openapi_json_redirects_to_the_document(anonymous: Caller) -> None:
-    response = anonymous.get(f"http://{HOST}/openapi.json")
+    response = anonymous.get("//openapi.json")
     assert (response.status_code, response.headers["location"]) == (302, "/api/calendar/events/v1/doc")
-    assert expect_json(anonymous.get(f"http://{HOST}{response.headers['location']}"))["openapi"] == "3.1.0"
-    assert_error(anonymous.post(f"http://{HOST}/openapi.json", {}), 405, "rest_method_not_allowed")
+    assert expect_json(anonymous.get(f"/{response.headers['location']}"))["openapi"] == "3.1.0"
+    assert_error(anonymous.post("//openapi.json", {}), 405, "rest_method_not_allowed")

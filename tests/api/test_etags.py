@@ -32,6 +32,7 @@ def test_reads_and_writes_have_strong_etag(editor: Caller, sample: Sample) -> No
     assert "etag" not in editor.get(f"/{sample.kind}/999999").headers
 
 
+@pytest.mark.quick("events-anonymous", "tags-editor")
 @pytest.mark.parametrize("role", ["anonymous", "editor"])
 def test_known_list_is_304_until_it_changes(app: RunningApp, sample: Sample, role: str) -> None:
     caller, editor = app.caller(role), app.caller("editor")
@@ -64,6 +65,7 @@ def test_etag_depends_on_response_body(anonymous: Caller, sample: Sample, record
     assert len(tags) == 3
 
 
+@pytest.mark.quick("events-{0}", "tags-*")
 @pytest.mark.parametrize("form", ["{0}", '"other", {0}', "{0},{0}", " {0} ", "W/{0}", '"a", W/{0}', "*"])
 def test_matching_etag_is_304_without_body(
     anonymous: Caller, sample: Sample, record: dict[str, Any], form: str
@@ -77,6 +79,7 @@ def test_matching_etag_is_304_without_body(
         assert response.headers["etag"] == tag
 
 
+@pytest.mark.quick('events-"other"', 'tags-"0-0"')
 @pytest.mark.parametrize("header", ['"other"', "", "nonsense", ",,", '"0-0"'])
 def test_other_etag_gets_full_response(
     anonymous: Caller, sample: Sample, record: dict[str, Any], header: str
@@ -132,6 +135,7 @@ def test_if_none_match_is_ignored_for_writes(editor: Caller, sample: Sample, rec
 # If-Match -------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("events-{0}-POST", "tags-*-PATCH")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 @pytest.mark.parametrize("form", ["{0}", "W/{0}", '"1-x", {0}', "*"])
 def test_write_with_current_etag_succeeds(
@@ -143,6 +147,7 @@ def test_write_with_current_etag_succeeds(
     assert expect_json(changed)[sample.text_param] == format_text(sample, "after")
 
 
+@pytest.mark.quick("events-{0}-POST", "tags-nonsense-DELETE")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("form", ["{0}", "W/{0}", '{0}, "5"', '"nonsense"', "nonsense"])
 def test_write_with_stale_etag_is_412_and_changes_nothing(
@@ -158,6 +163,7 @@ def test_write_with_stale_etag_is_412_and_changes_nothing(
     assert editor.read(sample.kind, record["id"])[sample.text_param] == format_text(sample, "between")
 
 
+@pytest.mark.quick("events-POST-", "tags-DELETE- , ,")
 @pytest.mark.parametrize("header", ["", " ", ",", " , ,"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_empty_if_match_is_rejected(

@@ -13,6 +13,7 @@ def create_event(caller: Caller, **fields: Any) -> dict[str, Any]:
     return caller.create("events", title="Priced", **DATES, **fields)
 
 
+@pytest.mark.quick("10-$10---values0", "raw_value16----values16")
 @pytest.mark.parametrize(
     ("raw_value", "cost", "symbol", "position", "values"),
     [
@@ -47,6 +48,7 @@ def test_cost_is_formatted(
     assert (offers is None) == (not any(value[:1].isdigit() or value == "free" for value in values))
 
 
+@pytest.mark.quick("True", "wrong8")
 @pytest.mark.parametrize("wrong", [True, -5, "-5", {"a": 1}, [[1]], [None], [True], 1e16, "x" * 251])
 def test_invalid_cost_is_rejected(editor: Caller, wrong: object) -> None:
     assert_error(editor.post("/events", {"title": "x", **DATES, "cost": wrong}), 400, "rest_invalid_param", "cost")
@@ -64,6 +66,7 @@ def read_currency(record: dict[str, Any]) -> tuple[str | None, str | None, str |
     return record["currency_symbol"], record["currency_code"], record["currency_position"]
 
 
+@pytest.mark.quick("$15-\\xa3-GBP-prefix-\\xa315-15", "Donation-\\xa3-GBP-prefix-Donation-donation")
 @pytest.mark.parametrize(
     ("raw_cost", "symbol", "code", "position", "cost", "value"),
     [
@@ -100,6 +103,7 @@ def test_parts_of_currency_are_independent(editor: Caller) -> None:
     assert (coded["currency_code"], coded["cost_details"]["currency_code"]) == ("PLN", "PLN")
 
 
+@pytest.mark.quick("currency_symbol-xxxxxxxxxxxxxxxxx", "currency_position-True")
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [

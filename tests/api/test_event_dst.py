@@ -56,6 +56,7 @@ def create_event(caller: Caller, zone: str, text: str) -> dict[str, Any]:
     return caller.create("events", title="Clock", start_date=text, end_date=text, timezone=zone)
 
 
+@pytest.mark.quick("America/New_York-2027-03-14 01:59:59-", "Antarctica/Troll-2027-10-31T02:30:00+00:00-")
 @pytest.mark.parametrize(("zone", "text", "local", "utc", "abbreviation"), TIMES)
 def test_nonexistent_and_ambiguous_times_are_resolved(
     anonymous: Caller, editor: Caller, zone: str, text: str, local: str, utc: str, abbreviation: str
@@ -76,6 +77,7 @@ def test_nonexistent_and_ambiguous_times_are_resolved(
         assert tuple(changed[key] for key in keys) == expected, fields
 
 
+@pytest.mark.quick("America/Sao_Paulo-2018-11-04-", "Antarctica/Troll-2027-03-28-")
 @pytest.mark.parametrize(
     ("zone", "day", "start", "end", "utc_start", "utc_end"),
     [
@@ -176,6 +178,19 @@ def test_event_may_span_repeated_hour(editor: Caller) -> None:
     # In another zone the second time is no longer there: the end would come before the start.
     response = editor.patch(f"/events/{record['id']}", {"timezone": "Europe/London"})
     assert_error(response, 400, "rest_invalid_param", "end_date")
+
+
+def test_update_keeps_the_second_of_two_equal_times(editor: Caller) -> None:
+    second = "2027-10-31T02:30:00+01:00"
+    record = editor.create("events", title="Night", timezone="Europe/Paris", start_date=second, end_date=second)
+    instants = ("2027-10-31 01:30:00", "2027-10-31 01:30:00")
+    assert (record["utc_start_date"], record["utc_end_date"]) == instants
+    for fields in ({"title": "Late night"}, {"timezone": "Europe/Paris"}, {"all_day": False}):
+        changed = editor.change("events", record["id"], **fields)
+        assert (changed["utc_start_date"], changed["utc_end_date"]) == instants, fields
+    # The side that an update does not send stays, too.
+    longer = editor.change("events", record["id"], end_date="2027-10-31 04:00:00")
+    assert (longer["utc_start_date"], longer["utc_end_date"]) == (instants[0], "2027-10-31 03:00:00")
 
 
 def test_start_in_dst_gap_after_end_is_rejected(editor: Caller) -> None:

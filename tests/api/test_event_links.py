@@ -84,6 +84,7 @@ def test_forms_link_records_with_brackets(editor: Caller, place: Sample, record_
     assert len(linked_ids(expect_json(editor.request("POST", "/events", data=two), 201), place)) == 2
 
 
+@pytest.mark.quick("venues-999999_0", "organizers-True")
 @pytest.mark.parametrize(
     "wrong",
     [999999, "999999", "a name", [1.5], [True], [None], [[1]], {"id": 999999}, {"id": "x"}, {"id": None},
@@ -245,6 +246,7 @@ def test_inline_data_cannot_set_another_author(author: Caller, editor: Caller, p
     assert_error(response, 403, "rest_forbidden")
 
 
+@pytest.mark.quick("venues-draft", "organizers-future")
 @pytest.mark.parametrize("status", ["draft", "pending", "private", "future"])
 def test_unpublished_linked_records_are_hidden_from_others(app: RunningApp, place: Sample, status: str) -> None:
     editor, author = app.caller("editor"), app.caller("author")

@@ -57,6 +57,7 @@ def test_correct_password_unlocks_event(reader: Caller, protected_event: dict[st
         assert unlocked == protected_event
 
 
+@pytest.mark.quick("anonymous", "administrator")
 @pytest.mark.parametrize("role", ["anonymous", "subscriber", "contributor", "author", "editor", "administrator"])
 def test_event_is_locked_without_password_for_all_roles(
     app: RunningApp, protected_event: dict[str, Any], role: str
@@ -69,6 +70,7 @@ def test_event_is_locked_without_password_for_all_roles(
         assert caller.request("HEAD", path).status_code == 403
 
 
+@pytest.mark.quick("wrong", "wrong5")
 @pytest.mark.parametrize("wrong", ["wrong", PASSWORD.upper(), PASSWORD + " ", " " + PASSWORD, "0", "x" * 255])
 def test_wrong_password_does_not_unlock(reader: Caller, protected_event: dict[str, Any], wrong: str) -> None:
     for path in event_paths(protected_event):
@@ -211,6 +213,7 @@ def test_only_new_password_sets_or_clears_password(editor: Caller, reader: Calle
         editor.change("events", event["id"], new_password="once again")
 
 
+@pytest.mark.quick("255", "1000")
 @pytest.mark.parametrize("length", [255, 256, 1000])
 def test_any_accepted_password_can_be_used(editor: Caller, reader: Caller, length: int) -> None:
     response = editor.post("/events", {"title": unique("Long"), "new_password": "x" * length, **DATES})

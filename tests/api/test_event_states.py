@@ -8,7 +8,7 @@ import pytest
 from tests.api.running_app import API_PATH, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import DATES, unique
 
-EXTENSIONS = f"http://calendar.test{API_PATH.replace('calendar/events', 'kalends')}"
+EXTENSIONS = f"/{API_PATH.replace('calendar/events', 'kalends')}"
 REASON = "The hall is closed, sorry."
 LINK = "https://meet.example/room"
 DEFAULTS = {"event_status": "scheduled", "status_reason": "", "online_url": ""}
@@ -36,6 +36,7 @@ def test_state_is_scheduled_until_it_is_set(editor: Caller, anonymous: Caller) -
     assert read_state(cleared) == DEFAULTS
 
 
+@pytest.mark.quick("event_status-canceled", "online_url-wrong8")
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -113,6 +114,7 @@ def describe(caller: Caller, **fields: Any) -> dict[str, Any]:
     return json_ld
 
 
+@pytest.mark.quick("scheduled-EventScheduled", "sold_out-EventScheduled")
 @pytest.mark.parametrize(
     ("state", "expected"),
     [

@@ -73,6 +73,7 @@ def test_unknown_names_create_terms(anonymous: Caller, editor: Caller, term: Sam
     assert term_names(create_event(editor, **{term.kind: [one.lower()]}), term) == [one]
 
 
+@pytest.mark.quick("categories-wrong0", "tags-wrong17")
 @pytest.mark.parametrize(
     "wrong",
     [[999999], "999999", 0, [0], "2027", [-1], [1.5], [True], True, [None], [[1]], [{}], {"name": "x"},
@@ -84,6 +85,7 @@ def test_invalid_terms_are_rejected(editor: Caller, term: Sample, wrong: object)
     assert_error(response, 400, "rest_invalid_param", term.kind)
 
 
+@pytest.mark.quick("categories-201", "tags-5000")
 @pytest.mark.parametrize("length", [201, 5000])
 def test_too_long_name_is_rejected(editor: Caller, term: Sample, length: int) -> None:
     response = editor.post("/events", {"title": "x", **DATES, term.kind: ["x" * length]})
@@ -96,6 +98,7 @@ def test_term_of_other_taxonomy_is_rejected(editor: Caller, term: Sample) -> Non
     assert_error(response, 400, "rest_invalid_param", term.kind)
 
 
+@pytest.mark.quick("categories-contributor", "tags-editor")
 @pytest.mark.parametrize("role", ["contributor", "author", "editor"])
 def test_creating_terms_needs_permission_but_using_them_does_not(
     editor: Caller, term: Sample, term_pair: list[dict[str, Any]], role: str

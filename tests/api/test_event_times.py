@@ -24,6 +24,7 @@ def utc_times(record: dict[str, Any]) -> tuple[str, str]:
     return record["utc_start_date"], record["utc_end_date"]
 
 
+@pytest.mark.quick("2027-04-01-2027-04-01 00:00:00-", "9998-06-01 12:00-9998-06-01")
 @pytest.mark.parametrize(
     ("text", "local", "utc"),
     [
@@ -49,6 +50,7 @@ def test_date_notations(editor: Caller, text: str, local: str, utc: str) -> None
     assert record["timezone"] == "America/New_York"
 
 
+@pytest.mark.quick("-start_date", "2027-04-01\\x00-end_date")
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
 @pytest.mark.parametrize(
     "wrong",
@@ -150,6 +152,7 @@ def test_all_day_events(editor: Caller) -> None:
 ALL_DAY, HOURS = True, False
 
 
+@pytest.mark.quick("fields0-False-local0", "fields11-True-None")
 @pytest.mark.parametrize(
     ("fields", "all_day", "local"),
     [
@@ -177,6 +180,7 @@ def test_hours_turn_all_day_event_into_one_of_hours(
     assert (changed["all_day"], local_times(changed)) == (all_day, expected)
 
 
+@pytest.mark.quick("America/Sao_Paulo-2018-11-04", "America/New_York-2027-11-07")
 @pytest.mark.parametrize(
     ("zone", "day"),
     [("America/Sao_Paulo", "2018-11-04"), ("America/Sao_Paulo", "2018-02-17"), ("Europe/Berlin", "2027-03-28"),
@@ -195,6 +199,7 @@ def test_all_day_date_is_local_date_of_instant(editor: Caller) -> None:
     assert local_times(record) == ("2027-07-02 00:00:00", "2027-07-02 23:59:59")
 
 
+@pytest.mark.quick("europe/PARIS-Europe/Paris-CEST-", "Asia/Kathmandu-Asia/Kathmandu-")
 @pytest.mark.parametrize(
     ("timezone", "zone", "abbreviation", "utc"),
     [
@@ -218,6 +223,7 @@ def test_timezones_are_normalized(editor: Caller, timezone: str, zone: str, abbr
     assert (record["timezone"], record["timezone_abbr"], record["utc_start_date"]) == (zone, abbreviation, utc)
 
 
+@pytest.mark.quick("UTC+15", "UTC+5:60")
 @pytest.mark.parametrize(
     "wrong",
     ["UTC+15", "UTC-12.5", "+0500", "PST", "Z", "Mars/Base", " Europe/Paris", "0", 5, True, [], "UTC+5:60"],

@@ -6,13 +6,14 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.api.running_app import API_URL, Caller, RunningApp, assert_error, expect_json
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 
 FORM = "application/x-www-form-urlencoded"
 EVENT = {"title": "Concert", "start_date": "2027-05-01 19:00:00", "end_date": "2027-05-01 21:00:00"}
-EXTENSION_URL = API_URL.replace("calendar/events/v1", "kalends/v1")
+EXTENSION_URL = "//api/kalends/v1"
 
 
+@pytest.mark.quick("status-published-publish", "status-value13-None")
 @pytest.mark.parametrize(
     ("field", "value", "suggestion"),
     [
@@ -39,6 +40,7 @@ def test_value_of_a_write_is_suggested(editor: Caller, field: str, value: str, s
     assert ("Did you mean" in message) == (suggestion is not None)
 
 
+@pytest.mark.quick("/events-query0-title", "/tags-query4-name")
 @pytest.mark.parametrize(
     ("path", "query", "suggestion"),
     [
@@ -61,6 +63,7 @@ def test_suggestion_is_translated(editor: Caller) -> None:
     assert response.json()["data"]["params"]["timezone"].endswith("Meinten Sie Europe/Berlin?")
 
 
+@pytest.mark.quick("text/plain-The request body", "application/x-www-form-urlencoded-")
 @pytest.mark.parametrize(
     ("content_type", "message"),
     [
@@ -140,6 +143,7 @@ def test_anonymous_write_is_401_before_its_parameters_are_read(anonymous: Caller
                  "rest_forbidden")  # fmt: skip
 
 
+@pytest.mark.quick("body0-venue-`venue.venue` (its", "body5-tags-`tags`: there is")
 @pytest.mark.parametrize(
     ("body", "name", "message"),
     [
@@ -156,6 +160,7 @@ def test_linked_record_is_named(editor: Caller, body: dict[str, Any], name: str,
     assert data["params"][name] == message
 
 
+@pytest.mark.quick("query0-`categories`: \\u201cnope\\u201d", "query3-`organizer`: there is")
 @pytest.mark.parametrize(
     ("query", "message"),
     [

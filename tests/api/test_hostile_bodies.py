@@ -45,6 +45,7 @@ INVALID_JSON = {
 }
 
 
+@pytest.mark.quick("broken", "a hexadecimal number")
 @pytest.mark.parametrize("body", INVALID_JSON.values(), ids=INVALID_JSON)
 def test_invalid_json_is_rejected(editor: Caller, body: bytes) -> None:
     data = assert_error(send(editor, body), 400, "rest_invalid_json")
@@ -64,11 +65,13 @@ UNUSUAL_JSON = {
 }
 
 
+@pytest.mark.quick("NUL", "an empty key")
 @pytest.mark.parametrize(("body", "name"), UNUSUAL_JSON.values(), ids=UNUSUAL_JSON)
 def test_unusual_json_is_accepted(editor: Caller, body: bytes, name: str) -> None:
     assert expect_json(send(editor, body), 201)["venue"] == name
 
 
+@pytest.mark.quick("author-19", "zip-1000")
 @pytest.mark.parametrize("digits", [19, 20, 40, 1000])
 @pytest.mark.parametrize("field", ["author", "image", "geo_lat", "date", "status", "show_map", "zip"])
 def test_huge_integers_are_rejected(editor: Caller, field: str, digits: int) -> None:
@@ -78,6 +81,7 @@ def test_huge_integers_are_rejected(editor: Caller, field: str, digits: int) -> 
     assert response.json()["code"] in ("rest_invalid_param", "rest_invalid_json")
 
 
+@pytest.mark.quick("/events", "/tags")
 @pytest.mark.parametrize("path", ["/events", "/events/1", "/events/by-slug/a", "/tags"])
 def test_body_over_limit_is_413(app: RunningApp, editor: Caller, path: str) -> None:
     for content_type in (JSON, FORM, "multipart/form-data; boundary=x", "text/plain"):
@@ -121,6 +125,7 @@ def test_long_text_within_limit_is_stored(editor: Caller) -> None:
     )
 
 
+@pytest.mark.quick("events-description-text0", "categories-description-text8")
 @pytest.mark.parametrize(
     ("kind", "field", "text"),
     [
@@ -156,6 +161,7 @@ def test_form_with_too_many_fields_is_rejected(editor: Caller, sample: Sample) -
     assert_error(editor.get(f"/{sample.kind}?{body}"), 400, "rest_invalid_form")
 
 
+@pytest.mark.quick("venue[a][b][c][d][e]=x", "body2")
 @pytest.mark.parametrize(
     "body",
     [
@@ -169,6 +175,7 @@ def test_bracket_nesting_is_limited(editor: Caller, body: str) -> None:
     assert_error(editor.get(f"/events?{body}"), 400, "rest_invalid_param", "venue")
 
 
+@pytest.mark.quick("[a]=1", "[][]=1")
 @pytest.mark.parametrize(
     "body",
     ["[a]=1", "venue[=x", "venue]=x", "venue[a=x", "=x", "&&&", "venue[0]=a&venue[x]=b", "venue=x&venue[]=y&venue=z",
@@ -180,6 +187,7 @@ def test_malformed_brackets_cause_no_server_error(editor: Caller, body: str) -> 
         assert editor.get(f"{path}?{body}").status_code in (200, 400)
 
 
+@pytest.mark.quick("venue=%ff", "venue=%ed%a0%80")
 @pytest.mark.parametrize("body", [b"venue=%ff", b"venue=%c3%28", b"venue=\xff", b"%ff=x", b"venue=%ed%a0%80"])
 def test_invalid_utf8_in_form_is_rejected(editor: Caller, body: bytes) -> None:
     assert_error(send(editor, body, FORM), 400, "rest_invalid_form")
@@ -226,6 +234,7 @@ MALFORMED_MULTIPART = {
 }  # fmt: skip
 
 
+@pytest.mark.quick("no boundary", "a boundary of 5,000 characters")
 @pytest.mark.parametrize(("content_type", "body"), MALFORMED_MULTIPART.values(), ids=MALFORMED_MULTIPART)
 def test_malformed_multipart_form_causes_no_server_error(editor: Caller, content_type: str, body: bytes) -> None:
     response = send(editor, body, content_type)

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from kalends.calendar.kinds import BY_NAME, KINDS
 from kalends.core.params import DATE_TIME, Param
-from kalends.kinds import BY_NAME, KINDS
 from tests.api.hostile_values import ALL_VALUES, EXTREME_DATES, HOSTILE_DATES, HOSTILE_TEXTS, WORST_VALUES
 from tests.api.running_app import Caller, RunningApp
 from tests.api.sample_records import Sample

@@ -7,12 +7,14 @@ import httpx
 import orjson
 import pytest
 
-from tests.api.running_app import API_PATH, HOST, Caller, RunningApp, assert_error, expect_json
+from tests.api.conftest import StartApp
+from tests.api.running_app import API_PATH, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import Sample
 
-BASE = f"http://{HOST}{API_PATH}"
+BASE = f"/{API_PATH}"
 
 
+@pytest.mark.quick("events-9007199254740992", "tags-number6")
 @pytest.mark.parametrize(
     "number",
     [
@@ -37,6 +39,7 @@ SLUGS = ["%00", "a%00b", "%ff", "%c3%28", "%ed%a0%80", "%", "%zz", "%2e%2e%2fetc
          "%27%20OR%201%3D1--", "%25", "a%2fb", "%E2%80%AE", "%f0%9f%98%80", "__trashed", "*", "?%23"]  # fmt: skip
 
 
+@pytest.mark.quick("events-%00", "organizers-?%23")
 @pytest.mark.parametrize("slug", SLUGS)
 def test_hostile_slugs_cause_no_server_error(anonymous: Caller, editor: Caller, post: Sample, slug: str) -> None:
     for caller, method in ((anonymous, "GET"), (editor, "PATCH"), (editor, "DELETE"), (anonymous, "HEAD")):
@@ -44,6 +47,7 @@ def test_hostile_slugs_cause_no_server_error(anonymous: Caller, editor: Caller, 
         assert response.status_code in (404, 405), response.text
 
 
+@pytest.mark.quick("/events/\\x00", "/event\\u017f")
 @pytest.mark.parametrize("path", ["/events/\x00", "/events/1\n", "/\u0130", "/eventſ"])
 def test_hostile_decoded_paths_cause_no_server_error(app: RunningApp, path: str) -> None:
     """A server may hand over a path that it could not decode."""
@@ -52,11 +56,13 @@ def test_hostile_decoded_paths_cause_no_server_error(app: RunningApp, path: str)
     assert "x-request-id" in headers
 
 
+@pytest.mark.quick("events-search=%ff", "tags-search=%ed%a0%80")
 @pytest.mark.parametrize("query", [b"search=%ff", b"%ff=1", b"search=%c3%28", b"search=%ed%a0%80"])
 def test_invalid_utf8_in_query_string_is_rejected(anonymous: Caller, sample: Sample, query: bytes) -> None:
     assert_error(anonymous.get(f"/{sample.kind}?{query.decode()}"), 400, "rest_invalid_form")
 
 
+@pytest.mark.quick("/events", "/doc")
 @pytest.mark.parametrize("path", ["/events", "/tags", "/venues/1", "/", "/doc"])
 def test_raw_bytes_in_query_string_cause_no_server_error(app: RunningApp, path: str) -> None:
     for query in (b"search=\xff", b"\xff", b"page=1&\xfe\xff=\x80", b"_method=\xff", b"namespace=\xff"):
@@ -65,6 +71,7 @@ def test_raw_bytes_in_query_string_cause_no_server_error(app: RunningApp, path: 
             assert status < 500, body
 
 
+@pytest.mark.quick("search=%", "query7")
 @pytest.mark.parametrize(
     "query", [b"search=%", b"search=%zz", b"search=%2", b"%=%", b"a;b;c", b"?", b"&&=&=", b"=" * 500]
 )
@@ -93,6 +100,7 @@ HEADERS = {
 }  # fmt: skip
 
 
+@pytest.mark.quick("Host", "X-Forwarded-For")
 @pytest.mark.parametrize("name", HEADERS)
 def test_hostile_headers_cause_no_server_error(app: RunningApp, editor: Caller, name: str) -> None:
     credentials = next(editor.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
@@ -113,8 +121,8 @@ def test_hostile_headers_cause_no_server_error(app: RunningApp, editor: Caller, 
     assert errors == []
 
 
-def test_request_without_host_is_served(app: RunningApp) -> None:
-    status, _, body = app.raw("GET", f"{API_PATH}/events", headers=[("host", "")])
+def test_request_without_host_is_served(start_single_site: StartApp) -> None:
+    status, _, body = start_single_site().raw("GET", f"{API_PATH}/events", headers=[("host", "")])
     assert (status, orjson.loads(body)["events"]) == (200, [])
 
 
@@ -150,6 +158,7 @@ FORGED_CURSORS = {
 }
 
 
+@pytest.mark.quick("no base64", "empty")
 @pytest.mark.parametrize("text", FORGED_CURSORS.values(), ids=FORGED_CURSORS)
 def test_forged_cursor_is_rejected_or_harmless(anonymous: Caller, text: str) -> None:
     response = anonymous.get("/events", {"cursor": text})
@@ -158,6 +167,7 @@ def test_forged_cursor_is_rejected_or_harmless(anonymous: Caller, text: str) -> 
         assert_error(response, 400, "rest_invalid_param", "cursor")
 
 
+@pytest.mark.quick("title-keys0", "date-keys6")
 @pytest.mark.parametrize(
     ("orderby", "keys"),
     [
@@ -177,6 +187,7 @@ def test_forged_cursor_with_matching_order_is_rejected_or_harmless(
     assert anonymous.get("/events", query).status_code in (200, 400)
 
 
+@pytest.mark.quick("NaN", "1_0")
 @pytest.mark.parametrize("distance", ["NaN", 1e308, "Infinity", "x", None, [], "1_0"])
 def test_forged_distance_cursor_is_rejected_or_harmless(anonymous: Caller, distance: Any) -> None:
     query = {

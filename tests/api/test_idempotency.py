@@ -120,6 +120,7 @@ def test_key_length_is_limited_and_empty_key_is_ignored(editor: Caller, sample: 
         expect_json(editor.post(f"/{sample.kind}", sample.body(), headers={"Idempotency-Key": ""}), 201)
 
 
+@pytest.mark.quick("events-PUT", "tags-GET")
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "GET"])
 def test_idempotent_methods_ignore_key(editor: Caller, sample: Sample, method: str) -> None:
     record = editor.create(sample.kind, **sample.body())
@@ -151,14 +152,14 @@ def test_expired_keys_are_deleted_on_next_write(editor: Caller) -> None:
 
 
 def advisory_lock_id(site_id: int, user_id: int, name: str) -> int:
-    """The advisory lock that a running request holds for its key (kalends/store/idempotency.py)."""
+    """The advisory lock that a running request holds for its key (kalends/calendar/storage/history_tables.py)."""
     digest = hashlib.blake2b(f"{site_id}\0{user_id}\0{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 def test_concurrent_request_with_same_key_is_409(editor: Caller, sample: Sample) -> None:
     headers, body = new_key_header(), sample.body()
-    number = advisory_lock_id(1, editor.id, headers["Idempotency-Key"])
+    number = advisory_lock_id(editor.app.site_id, editor.id, headers["Idempotency-Key"])
 
     async def run_concurrently() -> tuple[httpx.Response, httpx.Response]:
         running = await asyncpg.connect(editor.app.database_url)

@@ -5,15 +5,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kalends.http.request_head import MAX_NAME_LENGTH
-from tests.api.running_app import API_URL, Caller, assert_error, expect_json
+from kalends.http.bodies import MAX_NAME_LENGTH
+from tests.api.running_app import Caller, assert_error, expect_json
 from tests.api.sample_records import Sample
 
 HEADER = "x-kalends-ignored-params"
-EXTENSION_URL = API_URL.replace("calendar/events/v1", "kalends/v1")
+EXTENSION_URL = "//api/kalends/v1"
 EVENT = {"title": "Concert", "start_date": "2027-05-01 19:00:00", "end_date": "2027-05-01 21:00:00"}
 
 
+@pytest.mark.quick("/events-None", "/events?orderby=START_DATE&order=DESC-None")
 @pytest.mark.parametrize(
     ("path", "names"),
     [
@@ -59,6 +60,7 @@ def test_header_is_not_shared_by_the_response_cache(anonymous: Caller, editor: C
     assert anonymous.get("/events?search=Concert").status_code == 200
 
 
+@pytest.mark.quick("catgories=music-catgories-`catgories`:", "per_page=51-per_page-`per_page`:")
 @pytest.mark.parametrize(
     ("query", "name", "message"),
     [

@@ -7,11 +7,11 @@ import orjson
 import pytest
 
 from kalends.core.messages import Message
-from kalends.store import imports
+from kalends.imports.storage import import_tables
 from kalends.store.database import Transaction
-from tests.api.running_app import HOST, Caller, RunningApp, assert_error
+from tests.api.running_app import Caller, RunningApp, assert_error
 
-ROOT = f"http://{HOST}/api/kalends/v1/imports"
+ROOT = "//api/kalends/v1/imports"
 CALENDAR = {"kind": "ical", "name": "Town hall", "url": "https://town.example/events.ics", "interval": 60}
 ROLES = ("anonymous", "subscriber", "contributor", "author")
 
@@ -32,8 +32,7 @@ def start(caller: Caller, source_id: int, **options: Any) -> httpx.Response:
 
 
 def list_jobs(app: RunningApp, run_id: int) -> list[str]:
-    rows = app.sql("SELECT task_name FROM procrastinate_jobs WHERE args ->> 'run_id' = $1 ORDER BY id", str(run_id))
-    return [row["task_name"] for row in rows]
+    return [job["task_name"] for job in app.jobs() if job["args"].get("run_id") == run_id]
 
 
 def add_plan(app: RunningApp, source_id: int, *rows: dict[str, Any], state: str = "planned") -> int:
@@ -41,11 +40,11 @@ def add_plan(app: RunningApp, source_id: int, *rows: dict[str, Any], state: str 
 
     async def add(tx: Transaction) -> int:
         await tx.lock_site(None)
-        run_id = await imports.add_run(tx, source_id, {})
+        run_id = await import_tables.add_run(tx, source_id, {})
         numbered = [{"number": number, "kind": "events", **row} for number, row in enumerate(rows, 1)]
-        await imports.add_rows(tx, run_id, numbered)
-        counts = imports.encode(await imports.count_rows(tx, run_id))
-        await imports.change_run(tx, run_id, {"state": state, "planned_at": tx.now, "counts": counts})
+        await import_tables.add_rows(tx, run_id, numbered)
+        counts = import_tables.encode(await import_tables.count_rows(tx, run_id))
+        await import_tables.change_run(tx, run_id, {"state": state, "planned_at": tx.now, "counts": counts})
         return run_id
 
     return app.run_operation(add)
@@ -56,7 +55,7 @@ def test_source_is_created_read_changed_and_deleted(app: RunningApp, editor: Cal
     response = editor.post(f"{ROOT}/sources", {**CALENDAR, "default_category": category["id"]})
     source = response.json()
     path = f"{ROOT}/sources/{source['id']}"
-    assert (response.status_code, response.headers["location"]) == (201, path)
+    assert (response.status_code, response.headers["location"]) == (201, app.make_url(path))
     assert {name: source[name] for name in CALENDAR} == CALENDAR
     assert (source["owner"], source["default_category"]) == (editor.id, category["id"])
     assert (source["default_status"], source["authority"], source["state"]) == ("draft", "local", "active")
@@ -75,6 +74,7 @@ def test_source_is_created_read_changed_and_deleted(app: RunningApp, editor: Cal
     assert_error(editor.get(path), 404, "import_not_found")
 
 
+@pytest.mark.quick("fields0-url-user name or a password", "fields10-name-non-empty")
 @pytest.mark.parametrize(
     ("fields", "name", "reason"),
     [
@@ -101,6 +101,7 @@ def test_webcal_url_becomes_https(editor: Caller) -> None:
     assert create(editor, url="webcal://town.example/a.ics")["url"] == "https://town.example/a.ics"
 
 
+@pytest.mark.quick("anonymous", "author")
 @pytest.mark.parametrize("role", ROLES)
 def test_imports_require_an_editor(app: RunningApp, editor: Caller, role: str) -> None:
     source = create(editor)
@@ -126,7 +127,7 @@ def test_run_is_a_job_of_the_worker(app: RunningApp, editor: Caller) -> None:
     source = create(editor)
     response = start(editor, source["id"], json={"apply": True})
     run = response.json()
-    assert (response.status_code, response.headers["location"]) == (201, f"{ROOT}/runs/{run['id']}")
+    assert (response.status_code, response.headers["location"]) == (201, app.make_url(f"{ROOT}/runs/{run['id']}"))
     assert (run["state"], run["source"], run["user"]) == ("planning", source["id"], editor.id)
     assert list_jobs(app, run["id"]) == ["plan_import"]
     options = app.sql("SELECT options FROM import_runs WHERE id = $1", run["id"])[0]["options"]
@@ -170,7 +171,9 @@ def test_repeated_upload_with_the_same_key_starts_one_run(editor: Caller) -> Non
 
 def test_rows_are_filtered_and_paged(app: RunningApp, editor: Caller) -> None:
     source = create(editor)
-    reason = imports.encode_message(Message("{column} {problem}", column="Ende", problem=Message("must be a date.")))
+    reason = import_tables.encode_message(
+        Message("{column} {problem}", column="Ende", problem=Message("must be a date."))
+    )
     change = {"title": {"stored": "A", "before": "A", "now": "B", "decision": "source"}}
     run = add_plan(
         app,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kalends.calendar.access import permissions
+from kalends.calendar.kinds.kind import Actor
 from kalends.core.statuses import STATUSES
-from kalends.kinds.kind import Actor
-from kalends.operations import permissions
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 from tests.api.running_app import ROLES, Caller, RunningApp, assert_error

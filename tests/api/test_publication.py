@@ -22,6 +22,7 @@ def publication_fields(record: dict[str, Any]) -> tuple[str, str, str]:
     return record["status"], record["date"], record["date_utc"]
 
 
+@pytest.mark.quick("events-fields0-2026-01-15 08:00:00-", "organizers-fields8-1969-12-31")
 @pytest.mark.parametrize(
     ("fields", "date", "date_utc"),
     [
@@ -75,6 +76,7 @@ def test_modified_is_time_of_last_write(editor: Caller, post: Sample) -> None:
     assert changed["date_utc"] == record["date_utc"]
 
 
+@pytest.mark.quick("events--date", "organizers-13/02/2026-date_utc")
 @pytest.mark.parametrize("name", ["date", "date_utc"])
 @pytest.mark.parametrize(
     "wrong", ["", " ", "next friday", "2026-02-30", "1768465200", "2026-13-01", 5, True, [], {}, "13/02/2026"]
@@ -83,6 +85,7 @@ def test_invalid_publication_date_is_rejected(editor: Caller, post: Sample, name
     assert_error(editor.post(f"/{post.kind}", post.body(**{name: wrong})), 400, "rest_invalid_param", name)
 
 
+@pytest.mark.quick("events-publish", "organizers-None")
 @pytest.mark.parametrize("status", ["publish", "future", None])
 def test_future_date_schedules_publication(editor: Caller, post: Sample, status: str | None) -> None:
     record = editor.create(post.kind, **post.body(status=status, date=FUTURE))
@@ -92,6 +95,7 @@ def test_future_date_schedules_publication(editor: Caller, post: Sample, status:
     assert editor.change(post.kind, record["id"], date=FUTURE)["status"] == "future"
 
 
+@pytest.mark.quick("events-draft", "organizers-private")
 @pytest.mark.parametrize("status", ["draft", "pending", "private"])
 def test_future_date_alone_does_not_publish(editor: Caller, post: Sample, status: str) -> None:
     record = editor.create(post.kind, **post.body(status=status, date=FUTURE))
@@ -113,6 +117,7 @@ def test_publication_boundary_is_now(editor: Caller, post: Sample) -> None:
     assert editor.create(post.kind, **post.body(date_utc=just_now))["status"] == "publish"
 
 
+@pytest.mark.quick("events-publish", "organizers-private")
 @pytest.mark.parametrize("status", ["publish", "draft", "pending", "private"])
 def test_omitted_status_is_unchanged(editor: Caller, post: Sample, status: str) -> None:
     record = editor.create(post.kind, **post.body(status=status, date="2026-01-15"))
@@ -122,6 +127,7 @@ def test_omitted_status_is_unchanged(editor: Caller, post: Sample, status: str) 
     assert publication_fields(changed) == publication_fields(record)
 
 
+@pytest.mark.quick("events-publish-publish", "organizers-trash-trash")
 @pytest.mark.parametrize("before", ["publish", "draft", "pending", "private", "trash"])
 @pytest.mark.parametrize("after", ["publish", "draft", "pending", "private", "trash"])
 def test_all_status_transitions_are_possible(editor: Caller, post: Sample, before: str, after: str) -> None:
@@ -130,6 +136,7 @@ def test_all_status_transitions_are_possible(editor: Caller, post: Sample, befor
     assert editor.change(post.kind, record["id"], status=after)["status"] == after
 
 
+@pytest.mark.quick("events-trash", "organizers-wrong11")
 @pytest.mark.parametrize(
     "wrong", ["trash", "any", "", "PUBLISH", "auto-draft", "inherit", "x", 5, True, [], ["draft"], {}]
 )
@@ -141,6 +148,7 @@ def test_invalid_initial_status_is_rejected(editor: Caller, post: Sample, wrong:
         assert_error(response, 400, "rest_invalid_param", "status")
 
 
+@pytest.mark.quick("events-contributor-None-draft", "organizers-administrator-None-publish")
 @pytest.mark.parametrize(
     ("role", "requested", "expected"),
     [
@@ -185,6 +193,7 @@ def test_editor_can_set_author(editor: Caller, author: Caller, post: Sample) -> 
     assert editor.change(post.kind, record["id"], description="x")["author"] == str(editor.id)
 
 
+@pytest.mark.quick("events-contributor", "organizers-author")
 @pytest.mark.parametrize("role", ["contributor", "author"])
 def test_other_roles_cannot_set_author(app: RunningApp, editor: Caller, post: Sample, role: str) -> None:
     caller = app.caller(role)
@@ -194,6 +203,7 @@ def test_other_roles_cannot_set_author(app: RunningApp, editor: Caller, post: Sa
     assert_error(caller.patch(f"/{post.kind}/{record['id']}", {"author": editor.id}), 403, "rest_forbidden")
 
 
+@pytest.mark.quick("events-999999", "organizers-1152921504606846976")
 @pytest.mark.parametrize("wrong", [999999, 0, -1, "x", 1.5, True, [], {}, "", 2**60])
 def test_unknown_author_is_rejected(editor: Caller, post: Sample, wrong: object) -> None:
     assert_error(editor.post(f"/{post.kind}", post.body(author=wrong)), 400, "rest_invalid_param", "author")

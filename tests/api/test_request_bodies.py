@@ -28,6 +28,7 @@ def assert_stored(record: dict[str, Any], sample: Sample, body: dict[str, Any]) 
     )
 
 
+@pytest.mark.quick("events-application/json", "tags-application/ld+json")
 @pytest.mark.parametrize("content_type", JSON_TYPES)
 def test_all_json_content_types_are_accepted(editor: Caller, sample: Sample, content_type: str) -> None:
     body = sample.body(**{sample.text_param: "über 日本"})
@@ -60,6 +61,7 @@ def test_parameters_may_be_in_query_string_only(editor: Caller, sample: Sample) 
     assert_stored(changed, sample, {**body, sample.text_param: "again"})
 
 
+@pytest.mark.quick("events-POST", "tags-PATCH")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 def test_updates_accept_forms(editor: Caller, sample: Sample, method: str) -> None:
     body = sample.body(**{sample.text_param: "before"})
@@ -68,6 +70,7 @@ def test_updates_accept_forms(editor: Caller, sample: Sample, method: str) -> No
     assert_stored(changed, sample, {**body, sample.text_param: "after"})
 
 
+@pytest.mark.quick("events-json", "tags-data")
 @pytest.mark.parametrize("how", ["json", "data"])
 def test_body_overrides_query_string(editor: Caller, sample: Sample, how: str) -> None:
     body = sample.form(**{sample.text_param: "of the body"})
@@ -81,6 +84,7 @@ def test_body_and_query_string_are_merged(editor: Caller, sample: Sample) -> Non
     assert_stored(record, sample, {**body, sample.text_param: "of the query"})
 
 
+@pytest.mark.quick("events-json", "tags-params")
 @pytest.mark.parametrize("how", ["json", "data", "params"])
 def test_id_in_parameters_does_not_select_another_record(editor: Caller, sample: Sample, how: str) -> None:
     meant = editor.create(sample.kind, **sample.body())
@@ -114,6 +118,7 @@ def test_slug_in_body_renames_events_only(editor: Caller, post: Sample) -> None:
     assert changed["slug"] == (slug if post.kind == "events" else record["slug"])
 
 
+@pytest.mark.quick("events-status=publish,draft", "organizers-status=publish&status=draft")
 @pytest.mark.parametrize(
     "query",
     [
@@ -133,6 +138,7 @@ def test_list_parameters_accept_all_common_notations(editor: Caller, post: Sampl
     assert sorted(record["status"] for record in records) == ["draft", "publish"]
 
 
+@pytest.mark.quick("categories-include={0},{1}", "tags-include={0}&include={1}")
 @pytest.mark.parametrize("query", ["include={0},{1}", "include[]={0}&include[]={1}", "include={0}&include={1}"])
 def test_id_lists_accept_all_common_notations(editor: Caller, term: Sample, query: str) -> None:
     ids = [editor.create(term.kind, **term.body())["id"] for _ in range(3)]
@@ -145,6 +151,7 @@ def test_last_of_repeated_scalar_values_wins(editor: Caller, sample: Sample) -> 
     assert page["total_pages"] == page["total"]
 
 
+@pytest.mark.quick("events-[]", "tags-  ")
 @pytest.mark.parametrize("body", [b"[]", b'["a"]', b'"text"', b"null", b"5", b"true", b"", b"  "])
 def test_json_other_than_object_has_no_parameters(editor: Caller, sample: Sample, body: bytes) -> None:
     response = editor.request("POST", f"/{sample.kind}", content=body, headers={"Content-Type": "application/json"})
@@ -155,6 +162,7 @@ def test_json_other_than_object_has_no_parameters(editor: Caller, sample: Sample
         assert_error(response, 400, "rest_invalid_json")
 
 
+@pytest.mark.quick("events-text/plain", "tags-")
 @pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "application/jsonx", "json", ""])
 def test_json_with_other_content_type_is_not_read(editor: Caller, sample: Sample, content_type: str) -> None:
     headers = {"Content-Type": content_type} if content_type else {}

@@ -1,12 +1,13 @@
 """Answers kept in memory are right at once after any write in any process, and when the clock moves."""
 
 import gzip
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 import pytest
 
-from kalends.http.response_headers import HeaderPolicy
+from kalends.http.responses import HeaderPolicy
 from tests.api.conftest import StartApp
 from tests.api.running_app import API_PATH, RunningApp
 
@@ -15,7 +16,9 @@ LIST = f"{API_PATH}/events"
 WIDE_WINDOW = b"start_date=2029-12-01&end_date=2030-12-31"
 
 
-def count_transactions(app: RunningApp, query: bytes = WIDE_WINDOW, path: str = LIST) -> int:
+def count_transactions(
+    app: RunningApp, query: bytes = WIDE_WINDOW, path: str = LIST, headers: Sequence[tuple[str, str]] = ()
+) -> int:
     """How many transactions one read takes: none when it comes from memory."""
     count = 0
     database = app.asgi._state.database
@@ -27,7 +30,7 @@ def count_transactions(app: RunningApp, query: bytes = WIDE_WINDOW, path: str = 
         return original(*arguments, **options)  # type: ignore[arg-type]
 
     with patch.object(database, "transaction", count_and_begin):
-        app.raw("GET", path, query=query)
+        app.raw("GET", path, query=query, headers=headers)
     return count
 
 
@@ -46,7 +49,7 @@ def test_disabled_cache_stores_nothing(start_app: StartApp) -> None:
 
 def test_write_in_another_process_is_visible_immediately(start_app: StartApp) -> None:
     app = start_app()
-    with RunningApp(app.database_url, app.users) as other:
+    with app.twin() as other:
         assert b'"total":0' in app.raw("GET", LIST, query=WIDE_WINDOW)[2]
         for count in (1, 2, 3):
             other.caller("editor").post("/events", EVENT)
@@ -101,6 +104,20 @@ def test_responses_to_event_passwords_are_not_cached(start_app: StartApp) -> Non
         assert app.raw("GET", path)[0] == 403
 
 
+def test_cache_key_has_the_selected_language_and_no_other_header(start_app: StartApp) -> None:
+    app = start_app()
+
+    def needs_transaction(**headers: str) -> bool:
+        named = [(name.replace("_", "-"), value) for name, value in headers.items()]
+        return count_transactions(app, headers=named) == 1
+
+    assert needs_transaction(accept_language="en")
+    assert needs_transaction(accept_language="de-AT, en;q=0.5")
+    for same in ("de", "de;q=0.9, fr;q=0.1", "tlh, de"):
+        assert not needs_transaction(accept_language=same), same
+    assert not needs_transaction(accept_language="en", user_agent="Other", referer="http://other.example/")
+
+
 def test_list_has_weak_etag_and_304_is_served_from_cache(start_app: StartApp) -> None:
     app = start_app()
     _, headers, _ = app.raw("GET", LIST, query=WIDE_WINDOW)
@@ -132,15 +149,16 @@ def test_head_has_headers_of_cached_response_and_no_body(start_app: StartApp) ->
     assert headers["content-length"] == str(len(body)) == expected["content-length"]
 
 
+@pytest.mark.quick("events", "tags")
 @pytest.mark.parametrize("kind", ["events", "venues", "tags"])
 def test_public_responses_have_shared_max_age_and_surrogate_keys(start_app: StartApp, kind: str) -> None:
     app = start_app({"KALENDS_SHARED_CACHE_SECONDS": "3600", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     _, headers, _ = app.raw("GET", f"{API_PATH}/{kind}")
     assert "stale-while-revalidate" in headers["cache-control"]
     keys = headers["surrogate-key"].split()
-    assert keys[0] == "s1"
+    assert keys[0] == f"s{app.site_id}"
     # A list of events names the set that it selects from; other lists depend on all records of their kind.
-    assert (f"s1-{kind}" in keys) == (kind != "events")
+    assert (f"s{app.site_id}-{kind}" in keys) == (kind != "events")
     seconds = int(headers["cache-control"].partition("s-maxage=")[2].partition(",")[0])
     assert seconds == 3600 if kind != "events" else 0 <= seconds <= 3600
 

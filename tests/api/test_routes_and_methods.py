@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kalends.api.routes import ROUTES
-from tests.api.running_app import API_URL, Caller, RunningApp, assert_error, expect_json
+from kalends.calendar.api import ROUTES
+from tests.api.running_app import API_PATH, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import POSTS, SAMPLES, Sample, format_text
 
 RECORD_METHODS = "GET, DELETE, POST, PUT, PATCH"
@@ -16,6 +16,7 @@ def record(editor: Caller, sample: Sample) -> dict[str, Any]:
     return editor.create(sample.kind, **sample.body(**{sample.text_param: "before"}))
 
 
+@pytest.mark.quick("events-POST", "tags-PATCH")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 def test_post_put_and_patch_are_equivalent_updates(
     editor: Caller, sample: Sample, record: dict[str, Any], method: str
@@ -29,6 +30,7 @@ def test_post_put_and_patch_are_equivalent_updates(
     }
 
 
+@pytest.mark.quick("events-POST", "organizers-PATCH")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 def test_by_slug_route_updates_same_record(editor: Caller, post: Sample, method: str) -> None:
     record = editor.create(post.kind, **post.body())
@@ -63,6 +65,7 @@ def test_head_has_headers_of_get_and_no_body(anonymous: Caller, sample: Sample, 
         }
 
 
+@pytest.mark.quick("/events", "/tags/(?P<id>\\\\d+)")
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.pattern)
 def test_options_describes_route_like_index(anonymous: Caller, route: Any) -> None:
     path = route.pattern.replace(r"(?P<id>\d+)", "1").replace("(?P<slug>[^/]+)", "some-slug")
@@ -77,6 +80,7 @@ def test_options_of_index_and_doc(anonymous: Caller) -> None:
         assert (expect_json(response)["methods"], response.headers["allow"]) == (["GET"], "GET")
 
 
+@pytest.mark.quick("events-anonymous", "tags-editor")
 @pytest.mark.parametrize("role", ["anonymous", "subscriber", "contributor", "author", "editor"])
 def test_allow_header_lists_permitted_methods(app: RunningApp, sample: Sample, role: str) -> None:
     caller = app.caller(role)
@@ -89,12 +93,14 @@ def test_allow_header_lists_permitted_methods(app: RunningApp, sample: Sample, r
     assert response.headers["allow"] == (RECORD_METHODS if writes else "GET")
 
 
+@pytest.mark.quick("events-PUT", "tags-PURGE")
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PURGE"])
 def test_unsupported_method_of_collection_is_405(editor: Caller, sample: Sample, method: str) -> None:
     response = editor.app.raw(method, f"/api/calendar/events/v1/{sample.kind}")
     assert (response[0], response[1]["allow"]) == (405, "GET, POST")
 
 
+@pytest.mark.quick("POST-", "DELETE-/doc/")
 @pytest.mark.parametrize("path", ["", "/", "/doc", "/doc/"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_index_and_doc_allow_only_get(editor: Caller, path: str, method: str) -> None:
@@ -132,22 +138,23 @@ UNKNOWN_PATHS = [
 ]
 
 
+@pytest.mark.quick("GET-/unknown", "DELETE-/venues/+1")
 @pytest.mark.parametrize("path", UNKNOWN_PATHS)
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "DELETE"])
 def test_unknown_path_is_404(editor: Caller, path: str, method: str) -> None:
-    response = editor.request(method, API_URL + path)
+    response = editor.request(method, f"{editor.app.api_url}{path}")
     assert_error(response, 404, "rest_no_route")
     assert "allow" not in response.headers
 
 
 @pytest.mark.parametrize("path", ["/api/calendar/events/v2/events", "/api/events"])
 def test_paths_outside_namespace_are_404(anonymous: Caller, path: str) -> None:
-    assert_error(anonymous.get(f"http://calendar.test{path}"), 404, "rest_no_route")
+    assert_error(anonymous.get(f"/{path}"), 404, "rest_no_route")
 
 
 def test_namespace_prefix_ends_at_slash(anonymous: Caller) -> None:
-    assert_error(anonymous.get(f"{API_URL}events"), 404, "rest_no_route")
-    assert_error(anonymous.get(f"{API_URL}1/events"), 404, "rest_no_route")
+    assert_error(anonymous.get(f"/{API_PATH}events"), 404, "rest_no_route")
+    assert_error(anonymous.get(f"/{API_PATH}1/events"), 404, "rest_no_route")
 
 
 def test_trailing_slash_and_case_are_ignored(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
@@ -155,7 +162,7 @@ def test_trailing_slash_and_case_are_ignored(anonymous: Caller, sample: Sample, 
         plain = expect_json(anonymous.get(f"{path}?hide_empty=0"))
         assert expect_json(anonymous.get(f"{path}/?hide_empty=0")) == plain
         assert expect_json(anonymous.get(f"{path.upper()}?hide_empty=0")) == plain
-        shouted = API_URL.replace("api/calendar", "API/Calendar")
+        shouted = f"/{API_PATH}".replace("api/calendar", "API/Calendar")
         assert expect_json(anonymous.get(f"{shouted}{path}?hide_empty=0")) == plain
 
 
@@ -172,6 +179,7 @@ def test_leading_zeros_of_id_are_ignored(anonymous: Caller, sample: Sample, reco
 # Method override ------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("events-PUT", "tags-patch")
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "patch"])
 def test_post_can_override_to_update(editor: Caller, sample: Sample, record: dict[str, Any], method: str) -> None:
     path = f"/{sample.kind}/{record['id']}"
@@ -191,6 +199,7 @@ def test_post_can_override_to_delete(editor: Caller, sample: Sample) -> None:
         assert status == (410 if sample.is_post else 404)
 
 
+@pytest.mark.quick("events-GET", "tags-PATCH")
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH"])
 def test_only_post_can_be_overridden(editor: Caller, sample: Sample, record: dict[str, Any], method: str) -> None:
     path = f"/{sample.kind}/{record['id']}"
@@ -199,6 +208,7 @@ def test_only_post_can_be_overridden(editor: Caller, sample: Sample, record: dic
     assert editor.read(sample.kind, record["id"])["id"] == record["id"]
 
 
+@pytest.mark.quick("events-GET", "tags-DELETE\\x00")
 @pytest.mark.parametrize("override", ["GET", "HEAD", "OPTIONS", "BOGUS", "DELETE\x00"])
 def test_override_to_other_methods_is_rejected(
     editor: Caller, sample: Sample, record: dict[str, Any], override: str

@@ -42,6 +42,7 @@ def test_published_event_is_counted(counted_event: CountedEvent) -> None:
     assert counted_event.event[counted_event.kind][0]["count"] == 1
 
 
+@pytest.mark.quick("categories-draft", "tags-private")
 @pytest.mark.parametrize("status", ["draft", "pending", "private"])
 def test_unpublished_event_is_not_counted(counted_event: CountedEvent, status: str) -> None:
     assert counted_event.count() == 1

@@ -52,6 +52,7 @@ def test_terms_without_published_events_are_hidden_by_default(term_set: TermSet)
         term_set.assert_rejected("hide_empty", hide_empty=wrong)
 
 
+@pytest.mark.quick("categories-name-order0", "tags-description-order5")
 @pytest.mark.parametrize(
     ("orderby", "order"),
     [
@@ -83,6 +84,7 @@ def test_order_of_include_list(term_set: TermSet) -> None:
     assert term_set.ids(hide_empty=0, include=text) == [term_set.apple, term_set.cherry, term_set.date]
 
 
+@pytest.mark.quick("categories-order-wrong0", "tags-orderby-wrong1")
 @pytest.mark.parametrize(
     ("name", "wrong"), [("order", ["up", "", "asc,desc"]), ("orderby", ["salary", "", "id;--", "r.id"])]
 )
@@ -91,6 +93,7 @@ def test_unknown_orders_are_rejected(term_set: TermSet, name: str, wrong: list[s
         term_set.assert_rejected(name, **{name: value})
 
 
+@pytest.mark.quick("categories-pf-expected0", "tags-e-expected13")
 @pytest.mark.parametrize(
     ("search", "expected"),
     [
@@ -121,6 +124,7 @@ def test_include_and_exclude(term_set: TermSet) -> None:
     ]
 
 
+@pytest.mark.quick("categories-999999-include", "tags-{foreign}-exclude")
 @pytest.mark.parametrize("name", ["include", "exclude"])
 @pytest.mark.parametrize("wrong", ["999999", "apfel", "", "0", "-1", "1.5", ",", "{apple},999999", "{foreign}"])
 def test_ids_of_other_kinds_are_rejected(term_set: TermSet, name: str, wrong: str) -> None:
@@ -135,6 +139,7 @@ def test_slug_filter(term_set: TermSet) -> None:
     term_set.assert_rejected("slug", slug="")
 
 
+@pytest.mark.quick("categories-post", "tags-event")
 @pytest.mark.parametrize("name", ["post", "event"])
 def test_event_filter_lists_linked_terms(term_set: TermSet, name: str) -> None:
     assert term_set.ids(**{name: term_set.both}) == [term_set.apple, term_set.banana]

@@ -31,7 +31,7 @@ def test_delete_moves_record_to_trash(editor: Caller, post: Sample, record: dict
         **record,
         "status": "trash",
         "slug": record["slug"] + "__trashed",
-        "url": f"http://calendar.test/?p={record['id']}",
+        "url": f"{editor.app.base_url}/?p={record['id']}",
     }
     if post.kind == "events":
         expected["website"] = expected["url"]
@@ -73,6 +73,7 @@ def test_read_permissions_of_trashed_records(
             assert without_times(expect_json(editor.get(path))) == without_times(trashed)
 
 
+@pytest.mark.quick("events-publish", "organizers-private")
 @pytest.mark.parametrize("status", ["publish", "draft", "pending", "private"])
 def test_setting_status_restores_record_with_old_slug(
     editor: Caller, post: Sample, record: dict[str, Any], status: str
@@ -166,6 +167,7 @@ def test_slugs_are_unique_per_kind_only(editor: Caller) -> None:
     assert set(slugs) == {name.lower().replace(" ", "-")}
 
 
+@pytest.mark.quick("events-Caf\\xe9 Z\\xfcrich \\u2014", "organizers-title3-slug3")
 @pytest.mark.parametrize(
     ("title", "slug"),
     [

@@ -10,11 +10,11 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from kalends.operations import lifecycle
-from kalends.store import records
+from kalends.calendar import jobs as calendar_jobs
+from kalends.calendar.storage import record_tables
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
+from tests.api.running_app import API_PATH, Caller, RunningApp
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
 from tests.lifecycle.random_writers import KnownRecords, Writer
 
@@ -49,7 +49,7 @@ class CallerClient:
     caller: Caller
 
     def request(self, method: str, path: str, *, json: Any = None, **options: Any) -> httpx.Response:
-        return self.caller.request(method, f"http://{HOST}{path}", json=json, **options)
+        return self.caller.request(method, f"/{path}", json=json, **options)
 
 
 @dataclass
@@ -255,7 +255,7 @@ class BusyWriter(Writer):
         """Let some time pass, across a midnight now and then, and publish what is due."""
         self.clock.now += timedelta(seconds=self.rng.choice((2, 600, 3600, 7 * 3600)))
         for row in self.app.sql("SELECT kind, id FROM due_records(100)"):
-            self._run(lambda tx, row=row: lifecycle.publish_due(tx, row["kind"], row["id"]))
+            self._run(lambda tx, row=row: calendar_jobs.publish_due(tx, row["kind"], row["id"]))
 
     def refresh_zones(self) -> None:
         """Move an event as new time zone data would: only its UTC times change."""
@@ -271,17 +271,19 @@ class BusyWriter(Writer):
                     "start_utc": row["start_utc"] + timedelta(hours=1), "end_utc": row["end_utc"] + timedelta(hours=1)
                 }  # fmt: skip
                 revision = tx.changes.record("events", event_id, "update")
-                await records.change(tx, "events", event_id, {**times, "revision": revision, "modified_utc": tx.now})
+                await record_tables.change(
+                    tx, "events", event_id, {**times, "revision": revision, "modified_utc": tx.now}
+                )
 
         self._run(shift)
 
     def trim_log(self) -> None:
-        self._run(lambda tx: lifecycle.trim_change_log(tx, self.clock.now))
+        self._run(lambda tx: calendar_jobs.trim_change_log(tx, self.clock.now))
 
     def _remove(self, event_id: int) -> None:
         """Delete an event for good if it is in the trash."""
         cutoff = self.clock.now + timedelta(seconds=1)
-        self._run(lambda tx: lifecycle.remove_old_trash(tx, "events", event_id, cutoff))
+        self._run(lambda tx: calendar_jobs.remove_old_trash(tx, "events", event_id, cutoff))
 
     def _run(self, work: Callable[[Transaction], Awaitable[object]]) -> None:
         self.app.run_operation(work)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
-from tests.api.running_app import HOST, Caller, RunningApp
+from tests.api.running_app import Caller, RunningApp
 
 # Two of the connections are for public reads.
 SETTINGS: Final = {
@@ -41,7 +41,7 @@ def read_all(app: RunningApp, paths: Sequence[str], headers: dict[str, str] | No
     async def run() -> list[Reply]:
         callers = [Caller(app, 0, client_ip=f"198.51.100.{number % 250}") for number in range(len(paths))]
         requests = [
-            caller.request_async("GET", f"http://{HOST}{path}", headers=headers)
+            caller.request_async("GET", f"/{path}", headers=headers)
             for caller, path in zip(callers, paths, strict=True)
         ]
         return [Reply(one.status_code, dict(one.headers), one.text) for one in await asyncio.gather(*requests)]
@@ -58,7 +58,7 @@ def starved(app: RunningApp) -> Iterator[None]:
         await holder.execute("BEGIN; LOCK TABLE site_styles IN ACCESS EXCLUSIVE MODE")
         strangers = [Caller(app, 0, client_ip=f"192.0.2.{number}") for number in range(PUBLIC_CONNECTIONS)]
         tasks: list[asyncio.Task[object]] = [
-            asyncio.create_task(stranger.request_async("GET", f"http://{HOST}/custom.{number:012}.css"))
+            asyncio.create_task(stranger.request_async("GET", f"//custom.{number:012}.css"))
             for number, stranger in enumerate(strangers)
         ]
         blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'site_styles'::regclass"

@@ -3,18 +3,18 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from itertools import islice
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from kalends.core.clock import utc_now
-from kalends.http.invalidation import SiteTags
-from kalends.http.response_cache import CachedResponse
-from kalends.operations import cache_tags, fragments, representation_cache, touched_tags
-from tests.api.conftest import start_app
+from kalends.calendar.access import caching
+from kalends.core.times import utc_now
+from kalends.http.cache import CachedResponse, SiteTags
+from tests.api.conftest import start_single_site as start_app
 from tests.api.running_app import RunningApp
 from tests.caching.random_site import Clock, RandomSite
 from tests.soak import scaled, some
@@ -83,7 +83,7 @@ def make_comparison(start_app: Callable[..., RunningApp]) -> Iterator[Callable[[
 
         def make(seed: int) -> Comparison:
             cached = start_app(SETTINGS)
-            uncached = RunningApp(cached.database_url, cached.users, {**SETTINGS, "KALENDS_CACHE_MB": "0"})
+            uncached = cached.twin({**SETTINGS, "KALENDS_CACHE_MB": "0"})
             servers.append(uncached.__enter__())
             site = RandomSite(cached, clock, seed)
             site.fill()
@@ -103,12 +103,20 @@ def test_cached_responses_equal_new_ones(make_comparison: Callable[[int], Compar
 
 
 def _ignore_columns(column: str) -> Callable[[], object]:
-    return lambda: patch.object(touched_tags, "SHOWN_COLUMNS", touched_tags.SHOWN_COLUMNS | {column})
+    return lambda: patch.object(caching, "SHOWN_COLUMNS", caching.SHOWN_COLUMNS | {column})
 
 
-def _without(letter_column: str) -> Callable[[], object]:
-    letters = {name: letter for name, letter in touched_tags.LINK_LETTERS.items() if name != letter_column}
-    return lambda: patch.object(touched_tags, "LINK_LETTERS", letters)
+def _without(column: str) -> Callable[[], object]:
+    links = tuple(link for link in caching.EVENTS.links if link.column != column)
+    return lambda: patch.object(caching, "EVENTS", replace(caching.EVENTS, links=links))
+
+
+def _change_fragments(has_tag: Callable[[str], bool]) -> object:
+    def make(json: Any, tags: tuple[str, ...], revision: int) -> object:
+        return fragment(json, tuple(filter(has_tag, tags)), revision)
+
+    fragment = caching.EventFragment
+    return patch.object(caching, "EventFragment", make)
 
 
 # Rules whose absence random writes hardly ever show have tests of their own (test_invalidation.py).
@@ -116,18 +124,19 @@ MUTANTS: dict[str, Callable[[], object]] = {
     # A normal run tries the first two, which are found soon.
     "status is only shown": _ignore_columns("status"),
     "no linked records": lambda: patch.object(
-        cache_tags,
+        caching,
         "_list_references",
-        lambda kind, rows: [cache_tags.record_tag(kind.name, row["id"]) for row in rows],
+        lambda kind, rows: [caching.record_tag(kind.name, row["id"]) for row in rows],
     ),
     "title is only shown": _ignore_columns("title"),
-    "no sets of venues": _without("venue_ids"),
-    "no counts of terms": lambda: patch.object(touched_tags, "_count_terms", lambda *_: set()),
-    "no texts in searches": lambda: patch.object(touched_tags, "SEARCHED_COLUMNS", frozenset()),
-    "events deleted since": lambda: patch.object(touched_tags, "_is_gone", lambda *_: False),
-    "fragments without linked records": lambda: patch.object(representation_cache, "_list_keys", lambda *_: ()),
-    "fragments without counts": lambda: patch.object(representation_cache, "_list_unversioned", lambda _: ()),
-    "fragments without settings": lambda: patch.object(fragments, "build_scope", lambda _: b""),
+    "no sets of venues": _without("venue_id"),
+    "no counts of terms": lambda: patch.object(caching, "_count_terms", lambda *_: set()),
+    "no texts in searches": lambda: patch.object(caching, "SEARCHED_COLUMNS", frozenset()),
+    "events deleted since": lambda: patch.object(caching, "_is_gone", lambda *_: False),
+    "fragments without linked records": lambda: _change_fragments(
+        lambda tag: "/" not in tag or tag.startswith("event")
+    ),
+    "fragments without settings": lambda: _change_fragments(lambda tag: tag != caching.SITE),
 }
 
 

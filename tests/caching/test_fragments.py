@@ -1,4 +1,4 @@
-"""The JSON of records that is kept between requests: when it is used again, and when it is not."""
+"""The JSON of events that lists keep between requests: when it is used again, and when it is not."""
 
 from collections.abc import Callable
 from itertools import count
@@ -8,16 +8,16 @@ from unittest.mock import patch
 import orjson
 import pytest
 
-from kalends.operations import fragments
+from kalends.calendar.access.caching import EventFragments
 from tests.api.conftest import start_app
-from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
+from tests.api.running_app import API_PATH, Caller, RunningApp
 from tests.api.sample_records import DATES
 
 __all__ = ["start_app"]
 
 
 class Site:
-    """An application, and the number of records that it has rendered."""
+    """An application, and the number of events that it has rendered."""
 
     def __init__(self, app: RunningApp) -> None:
         self.app = app
@@ -25,15 +25,15 @@ class Site:
         self._ports = count(1)
 
     def read(self, path: str, query: str = "") -> tuple[int, Any]:
-        """Read a response that is not cached; return the number of rendered records and its JSON.
+        """Read a list that is not cached; return the number of rendered events and its JSON.
 
         Another port in the Host header makes another cache key, and `KALENDS_BASE_URL` the same response.
         """
-        host = [("Host", f"{HOST}:{next(self._ports)}")]
-        with patch.object(fragments, "_render", wraps=fragments._render) as render:
+        host = [("Host", f"{self.app.host}:{next(self._ports)}")]
+        with patch.object(EventFragments, "add", autospec=True, side_effect=EventFragments.add) as add:
             status, _, body = self.app.raw("GET", f"{API_PATH}{path}", query=query.encode(), headers=host)
         assert status == 200, body
-        return render.call_count, orjson.loads(body)
+        return add.call_count, orjson.loads(body)
 
     def add(self, kind: str, **values: object) -> int:
         response = self.editor.post(f"/{kind}", values)
@@ -44,19 +44,29 @@ class Site:
 
 @pytest.fixture
 def site(start_app: Callable[..., RunningApp]) -> Site:
-    return Site(start_app({"KALENDS_BASE_URL": f"http://{HOST}"}))
+    return Site(start_app({"KALENDS_BASE_URL": "http://calendar.test"}))
 
 
-def test_records_are_rendered_once(site: Site) -> None:
-    ids = [site.add("events", title=f"Concert {number}", **DATES) for number in range(3)]
-    first = site.read("/events")
-    assert first[0] == 3
-    assert site.read("/events") == (0, first[1])
-    # A single read has more than an entry of a list.
-    assert site.read(f"/events/{ids[0]}")[0] == 1
-    rendered, event = site.read(f"/events/{ids[0]}")
-    assert (rendered, event["title"]) == (0, "Concert 0")
-    assert "json_ld" in event
+def test_events_are_rendered_once(site: Site) -> None:
+    for number in range(3):
+        site.add("events", title=f"Concert {number}", **DATES)
+    first = site.read("/events", "per_page=2")
+    assert first[0] == 2
+    assert site.read("/events", "per_page=2") == (0, first[1])
+    rendered, body = site.read("/events", "orderby=title&order=desc")
+    assert (rendered, [event["title"] for event in body["events"]]) == (1, ["Concert 2", "Concert 1", "Concert 0"])
+    assert "json_ld" not in body["events"][0]
+
+
+def test_accounts_see_more_than_anonymous_callers(site: Site) -> None:
+    venue = site.add("venues", venue="Hall")
+    event = site.add("events", title="Concert", venue=venue, **DATES)
+    site.editor.patch(f"/venues/{venue}", {"status": "draft"})
+    assert site.read("/events")[1]["events"][0]["venue"] == []
+    for _ in range(2):
+        (listed,) = site.editor.get("/events").json()["events"]
+        assert (listed["id"], listed["venue"]["venue"]) == (event, "Hall")
+        assert site.read("/events")[1]["events"][0]["venue"] == []
 
 
 def test_changed_records_are_rendered_again(site: Site) -> None:

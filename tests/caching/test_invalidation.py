@@ -7,20 +7,21 @@ from unittest.mock import patch
 
 import pytest
 
-from kalends.core.clock import utc_now
-from kalends.http import invalidation
-from kalends.http.invalidation import SiteTags, TouchedTags
-from kalends.http.read_sources import ReadSources
-from kalends.operations import lifecycle, touched_tags
-from kalends.operations.touched_tags import Touched
+from kalends.calendar import jobs as calendar_jobs
+from kalends.calendar.access import caching
+from kalends.calendar.access.caching import Touched
+from kalends.core.times import utc_now
+from kalends.http import cache as invalidation
+from kalends.http.cache import SiteTags, TouchedTags
+from kalends.http.request import ReadSources
 from kalends.store.database import Database, Options
-from tests.api.conftest import start_app
-from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
+from tests.api.conftest import StartApp, start_app, start_single_site
+from tests.api.running_app import API_PATH, Caller, RunningApp
 from tests.api.sample_records import DATES
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
 from tests.media.media_client import create_image, generate_sizes
 
-__all__ = ["start_app"]
+__all__ = ["start_app", "start_single_site"]
 
 
 @pytest.fixture
@@ -78,11 +79,11 @@ def test_changes_are_read_once_per_revision(app: RunningApp, editor: Caller, dat
     before = read_revision(app)
     event_id = add_event(editor)
     revision = read_revision(app)
-    site = app.run(touched.learn(1, before, revision))
+    site = app.run(touched.learn(app.site_id, before, revision))
     assert not site.is_untouched([f"events/{event_id}"], before)
     assert site.is_untouched(["venues"], before)
     with patch.object(database, "fetch_unscoped", side_effect=AssertionError("a second query")):
-        assert app.run(touched.learn(1, before, revision)) is site
+        assert app.run(touched.learn(app.site_id, before, revision)) is site
 
 
 def test_derived_change_touches_its_record_and_no_list(app: RunningApp, editor: Caller, database: Database) -> None:
@@ -90,7 +91,7 @@ def test_derived_change_touches_its_record_and_no_list(app: RunningApp, editor: 
     event_id = add_event(editor, image=image["id"])
     touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
     assert generate_sizes(app, image)
-    site = app.run(touched.learn(1, before, read_revision(app)))
+    site = app.run(touched.learn(app.site_id, before, read_revision(app)))
     for tag in (f"events/{event_id}", "events", "many"):
         assert not site.is_untouched([tag], before), tag
     assert site.is_untouched(["events:any", "events:set", "events:search", "site"], before)
@@ -101,7 +102,7 @@ def test_gap_in_the_log_invalidates_older_responses(app: RunningApp, editor: Cal
     add_event(editor)
     add_event(editor)
     app.sql("DELETE FROM changes WHERE revision = $1", before + 1)
-    site = app.run(touched.learn(1, before, read_revision(app)))
+    site = app.run(touched.learn(app.site_id, before, read_revision(app)))
     assert (site.known, site.floor) == (read_revision(app),) * 2
     assert not site.is_untouched(["venues"], before)
 
@@ -109,11 +110,11 @@ def test_gap_in_the_log_invalidates_older_responses(app: RunningApp, editor: Cal
 def test_many_changes_invalidate_older_responses(
     app: RunningApp, editor: Caller, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(touched_tags, "MAX_CHANGES", 2)
+    monkeypatch.setattr(caching, "MAX_CHANGES", 2)
     touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
     for _ in range(3):
         add_event(editor)
-    assert not app.run(touched.learn(1, before, read_revision(app))).is_untouched(["venues"], before)
+    assert not app.run(touched.learn(app.site_id, before, read_revision(app))).is_untouched(["venues"], before)
 
 
 def test_least_recently_used_sites_are_forgotten(
@@ -122,13 +123,15 @@ def test_least_recently_used_sites_are_forgotten(
     monkeypatch.setattr(invalidation, "MAX_SITES", 2)
     touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
     add_event(editor)
-    for site_id in (7, 8, 1):
+    for site_id in (10**6, 10**6 + 1, app.site_id):
         app.run(touched.learn(site_id, before, before + 1))
-    assert touched.find(7) is None
-    assert touched.find(1) is not None
+    assert touched.find(10**6) is None
+    assert touched.find(app.site_id) is not None
 
 
-def test_response_is_not_used_unchecked_if_changes_cannot_be_read(app: RunningApp, editor: Caller) -> None:
+def test_response_is_not_used_unchecked_if_changes_cannot_be_read(start_single_site: StartApp) -> None:
+    app = start_single_site()
+    editor = app.caller("editor")
     add_event(editor)
     path = f"{API_PATH}/events"
     assert app.raw("GET", path)[0] == 200
@@ -149,6 +152,7 @@ def test_etag_of_list_survives_unrelated_writes(app: RunningApp, editor: Caller)
     assert app.raw("GET", f"{API_PATH}/events", headers=conditional)[0] == 304
 
 
+@pytest.mark.quick("venue-venues-venue", "tags-tags-name")
 @pytest.mark.parametrize(
     ("param", "kind", "name"),
     [
@@ -188,7 +192,7 @@ def test_terms_do_not_count_an_event_that_is_trashed_and_deleted_at_once(app: Ru
     assert read_count() == 1
     assert editor.delete(f"/events/{event_id}").status_code == 200
     cutoff = utc_now() + timedelta(seconds=1)
-    assert app.run_operation(lambda tx: lifecycle.remove_old_trash(tx, "events", event_id, cutoff))
+    assert app.run_operation(lambda tx: calendar_jobs.remove_old_trash(tx, "events", event_id, cutoff))
     assert read_count() == 0
 
 
@@ -223,7 +227,7 @@ def test_addresses_of_categories_follow_their_ancestors(
 
 
 def test_series_are_not_cached_because_their_upcoming_dates_pass(app: RunningApp, editor: Caller) -> None:
-    response = editor.post(f"http://{HOST}{EXTENSION_PATH}/series", {"title": "Yoga", **DATES, "rule": "FREQ=WEEKLY"})
+    response = editor.post(f"/{EXTENSION_PATH}/series", {"title": "Yoga", **DATES, "rule": "FREQ=WEEKLY"})
     assert response.status_code == 201, response.text
     for path in (f"{EXTENSION_PATH}/series", f"{EXTENSION_PATH}/series/{response.json()['id']}"):
         assert app.raw("GET", path)[1]["cache-control"] == "private, no-store"

@@ -8,10 +8,10 @@ from unittest.mock import patch
 import pytest
 from prometheus_client import REGISTRY
 
-from kalends.core.clock import utc_now
-from kalends.http.sessions import COOKIE
-from tests.api.conftest import start_app
-from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
+from kalends.core.times import utc_now
+from kalends.http.auth import COOKIE
+from tests.api.conftest import start_single_site as start_app
+from tests.api.running_app import API_PATH, Caller, RunningApp
 from tests.api.sample_records import DATES
 from tests.caching.random_site import IMAGE, Clock
 from tests.caching.starved_app import SETTINGS, read, read_all, starved
@@ -49,7 +49,7 @@ class Site:
         self.organizer = editor.create("organizers", organizer="Choir")["id"]
         self.category = editor.create("categories", name="Music")["id"]
         self.tag = editor.create("tags", name="jazz")["id"]
-        upload = editor.post(f"http://{HOST}{EXTENSION_PATH}/media", files={"file": ("dot.png", IMAGE, "image/png")})
+        upload = editor.post(f"/{EXTENSION_PATH}/media", files={"file": ("dot.png", IMAGE, "image/png")})
         self.image = upload.json()["id"]
         links = {"venue": [self.venue], "organizer": [self.organizer], "image": self.image}
         terms = {"categories": [self.category], "tags": [self.tag]}
@@ -129,7 +129,7 @@ WITHDRAWALS: dict[str, Callable[[Site], object]] = {
     "category deleted": lambda site: site.editor.delete(f"/categories/{site.category}"),
     "tag deleted": lambda site: site.editor.delete(f"/tags/{site.tag}"),
     "image deleted": lambda site: site.editor.delete(
-        f"http://{HOST}{EXTENSION_PATH}/media/{site.image}", params={"force": "true"}
+        f"/{EXTENSION_PATH}/media/{site.image}", params={"force": "true"}
     ),
     "settings": lambda site: site.app.set_site("name", "Another town"),
 }

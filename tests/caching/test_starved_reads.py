@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 import pytest
 
-from kalends.core.clock import utc_now
-from kalends.operations import touched_tags
-from kalends.operations.cache_tags import MANY, record_tag
-from tests.api.conftest import start_app
+from kalends.calendar.access import caching
+from kalends.calendar.access.caching import MANY, record_tag
+from kalends.core.times import utc_now
+from tests.api.conftest import start_single_site as start_app
 from tests.api.running_app import RunningApp
 from tests.caching.random_site import BusyWriter, Clock, RandomSite
 from tests.caching.starved_app import SETTINGS, read_all, starved
@@ -115,12 +115,12 @@ def test_starved_reads_show_no_withdrawn_record(make_reads: Callable[[int], Star
     assert reads.statuses[503] > 0.05 * reads.cases, reads.statuses
 
 
-def _only(change: touched_tags.Row, tags: set[str]) -> set[str]:
+def _only(change: caching.Row, tags: set[str]) -> set[str]:
     return tags & {record_tag(change["kind"], change["record_id"]), MANY}
 
 
-_withdraw = touched_tags._withdraw
-MUTANTS: dict[str, Callable[[touched_tags.Row], set[str]]] = {
+_withdraw = caching._withdraw
+MUTANTS: dict[str, Callable[[caching.Row], set[str]]] = {
     "nothing is withdrawn": lambda _: set(),
     "records that responses do not name": lambda change: _only(change, _withdraw(change)),
     "events only": lambda change: _withdraw(change) if change["kind"] == "events" else set(),
@@ -133,5 +133,5 @@ MUTANTS: dict[str, Callable[[touched_tags.Row], set[str]]] = {
 @pytest.mark.parametrize("name", some(list(MUTANTS), 1))
 def test_broken_rules_are_found(make_reads: Callable[[int], StarvedReads], name: str) -> None:
     reads = make_reads(100)
-    with patch.object(touched_tags, "_withdraw", MUTANTS[name]):
+    with patch.object(caching, "_withdraw", MUTANTS[name]):
         assert reads.find_withdrawn_record(5000) is not None

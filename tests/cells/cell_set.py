@@ -13,9 +13,9 @@ from psycopg import sql
 from typer.testing import Result
 
 from kalends.bootstrap import open_database
+from kalends.fleet.storage import directory
+from kalends.fleet.storage.cells import Cells
 from kalends.settings import Settings
-from kalends.store import directory_changes
-from kalends.store.cells import Cells
 from tests.lifecycle.processes import run_command
 from tests.robustness.site_fixtures import Login, add_users, run_application
 from tests.robustness.two_sites import site_tables
@@ -58,7 +58,7 @@ class CellSet:
     def add_site(self, host: str, cell: str) -> CellSite:
         """Add a site with an editor."""
         name = f"Calendar of {host}"
-        added = asyncio.run(directory_changes.add_site(self.directory_url, self.urls, host, name, cell))
+        added = asyncio.run(directory.add_site(self.directory_url, self.urls, host, name, cell))
         users = add_users(self.urls[added.cell], {"ed": "editor"}, site_id=added.site_id)
         return CellSite(added.site_id, host, name, added.cell, users["ed"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kalends.store import directory_changes
+from kalends.fleet.storage import directory as directory_changes
 from tests.cells.cell_set import NAMES, CellSet
 from tests.cells.live_cells import LiveCells, open_live_cells
 from tests.cells.move_fixtures import open_logical_cluster

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from kalends.store import directory_changes
+from kalends.fleet.storage import directory as directory_changes
 from kalends.store.migrations import migrate
 from tests.cells.cell_set import NAMES, CellSet, CellSite
 from tests.cells.move_fixtures import LOGICAL

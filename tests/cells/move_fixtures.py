@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from kalends.operations.site_moves import MoveSetup
+from kalends.fleet.operations.site_move import MoveSetup
+from kalends.fleet.storage.move_steps import MoveLimits
 from kalends.store.migrations import migrate
-from kalends.store.site_moves import MoveLimits
 from tests.conftest import replace_database, temporary_database
 from tests.robustness.two_sites import site_tables
 from tools.postgres import THROWAWAY, Server, throwaway
@@ -125,7 +125,7 @@ def _fetch_value(connection: psycopg.Connection[Any], query: sql.SQL, table: str
 
 def make_directory(url: str) -> None:
     with psycopg.connect(url) as connection:
-        connection.execute(resources.files("kalends.store").joinpath("directory.sql").read_bytes())
+        connection.execute(resources.files("kalends.fleet.storage").joinpath("directory.sql").read_bytes())
         for cell in CELLS:
             connection.execute("INSERT INTO kalends_directory.cells (name) VALUES (%s)", [cell])
 

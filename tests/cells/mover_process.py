@@ -11,9 +11,9 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from kalends.operations import site_moves
-from kalends.operations.site_moves import MoveSetup
-from kalends.store.site_moves import list_moves
+from kalends.fleet.operations import site_move
+from kalends.fleet.operations.site_move import MoveSetup
+from kalends.fleet.storage.move_steps import list_moves
 from tests.cells.move_fixtures import FAST
 
 type Action = Literal["kill", "stop", "wait", ""]
@@ -57,10 +57,10 @@ async def carry_out(order: Order) -> None:
     limits = replace(FAST, session_timeout=SESSION_TIMEOUT)
     setup = MoveSetup(order.directory_url, order.cells, limits=limits, watch=watch)
     if order.command == "move":
-        await site_moves.move_site(setup, order.site_id, order.target)
+        await site_move.move_site(setup, order.site_id, order.target)
         return
     for move in await list_moves(order.directory_url, unfinished=True, site_id=order.site_id):
-        act = site_moves.resume_move if order.command == "resume" else site_moves.abort_move
+        act = site_move.resume_move if order.command == "resume" else site_move.abort_move
         await act(setup, move)
 
 

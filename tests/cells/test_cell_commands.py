@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from kalends.adapters import metrics
-from kalends.operations.metrics import make_server_reader
-from kalends.store import directory_changes
+from kalends.calendar.operations.site_metrics import make_server_reader
+from kalends.fleet.storage import directory as directory_changes
 from kalends.store.migrations import migrate, newest_revision
 from tests.cells.cell_set import CellSet
 from tests.conftest import replace_database, temporary_database
@@ -180,6 +180,7 @@ def test_commands_find_the_cell_of_their_site(cells: CellSet) -> None:
     assert stdout(cells, "site", "add", "d.example", "--cell", "b") == ["Added site 4 at d.example to the cell b."]
 
 
+@pytest.mark.quick("arguments0-Choose one with -", "arguments12-From 5,000 events")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from kalends.store import cell_router
+from kalends.fleet.storage import cell_router
 from tests.cells.cell_set import CellSet, CellSite
 from tests.robustness.faulty_proxy import FaultyProxy
 from tests.robustness.site_fixtures import API_PATH

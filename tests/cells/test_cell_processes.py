@@ -9,8 +9,8 @@ import httpx
 import orjson
 
 from kalends.bootstrap import open_library
-from kalends.core.clock import utc_now
-from kalends.operations.media.maintenance import collect_orphans
+from kalends.core.times import utc_now
+from kalends.media.jobs import collect_orphans
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
 from tests.cells.cell_set import CellSet, CellSite

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kalends.store.site_moves import list_moves
+from kalends.fleet.storage.move_steps import list_moves
 from tests.cells.live_cells import LiveCells, Load
 from tests.cells.move_fixtures import Stage
 from tests.robustness.consistency import assert_consistent

@@ -12,9 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kalends.operations import site_moves
+from kalends.fleet.operations import site_move
+from kalends.fleet.storage.move_steps import list_moves
 from kalends.store.migrations import migrate
-from kalends.store.site_moves import list_moves
 from tests.cells.move_fixtures import CELLS, LOGICAL, Stage, make_cell, make_directory
 from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.processes import run_command
@@ -119,7 +119,7 @@ async def test_move_survives_failover_of_source(
             source.fail_over()
             owners.append(stage.find_owners(1))
 
-    move = await site_moves.move_site(stage.make_setup(watch=fail_over), HOST, "b")
+    move = await site_move.move_site(stage.make_setup(watch=fail_over), HOST, "b")
 
     assert source.has_failed_over
     assert len(owners[0]) <= 1, "two owners"
@@ -147,7 +147,7 @@ async def test_target_waits_until_the_standby_of_the_source_has_stored_the_switc
             asyncio.get_running_loop().call_later(LAG_SECONDS, os.kill, receiver, signal.SIGCONT)
 
     try:
-        move = await site_moves.move_site(stage.make_setup(watch=suspend), HOST, "b")
+        move = await site_move.move_site(stage.make_setup(watch=suspend), HOST, "b")
     finally:
         os.kill(receiver, signal.SIGCONT)
 

@@ -13,11 +13,11 @@ import httpx
 import psycopg
 import pytest
 
-from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
-from kalends.store import cell_router, known_sites
-from kalends.store.directory import Location
-from kalends.store.known_sites import KnownSites
+from kalends.core.times import utc_now
+from kalends.fleet.storage import cell_router
+from kalends.fleet.storage.cell_router import KnownSites
+from kalends.fleet.storage.directory import Location
 from kalends.store.sql import Sql
 from tests.cells.cell_set import CellSet, CellSite, copy_rows
 from tests.robustness.site_fixtures import API_PATH, DATES
@@ -334,7 +334,7 @@ def test_known_sites_take_little_memory_and_are_bounded() -> None:
     assert len(known) == 100_000
     assert known.get(hosts[0]) == (Location(1, "a"), 1_000)
     assert known.get(hosts[-1]) == (Location(100_000, "a"), 1_000)
-    with patch.object(known_sites, "GENERATION_SIZE", 10):
+    with patch.object(cell_router, "GENERATION_SIZE", 10):
         small = KnownSites()
         for number in range(1_000):
             small.put(number, Location(number, "a"), number)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kalends.operations import site_moves
+from kalends.fleet.operations import site_move
 from tests.cells.cell_set import CellSet
 from tests.cells.move_fixtures import CELLS, Stage, make_cell, make_directory, open_stage
 from tests.conftest import replace_database, temporary_database
@@ -39,7 +39,7 @@ def interrupt_move(stage: Stage, point: str) -> None:
             raise Interruption
 
     with pytest.raises(Interruption):
-        asyncio.run(site_moves.move_site(stage.make_setup(watch=stop), 1, "b"))
+        asyncio.run(site_move.move_site(stage.make_setup(watch=stop), 1, "b"))
 
 
 def test_site_is_moved_after_a_dry_run(stage: Stage) -> None:

@@ -21,10 +21,10 @@ from typing import Any, Self
 import psycopg
 import pytest
 
-from kalends.operations import site_moves
-from kalends.operations.site_moves import MoveSetup
+from kalends.fleet.operations import site_move
+from kalends.fleet.operations.site_move import MoveSetup
+from kalends.fleet.storage.move_steps import Move, MoveError, list_moves
 from kalends.store.migrations import migrate
-from kalends.store.site_moves import Move, MoveError, list_moves
 from tests.cells.move_fixtures import CELLS, FAST, LOGICAL, Stage, make_cell, make_directory
 from tests.cells.mover_process import SESSION_TIMEOUT, Order
 from tests.robustness.process_control import kill_cluster
@@ -225,12 +225,12 @@ def wait_for_event(process: subprocess.Popen[str]) -> None:
 
 def complete(clusters: Clusters) -> None:
     """Resume the unfinished move until there is none."""
-    end_move(clusters, site_moves.resume_move)
+    end_move(clusters, site_move.resume_move)
 
 
 def abort(clusters: Clusters) -> None:
     """Abort the unfinished move."""
-    end_move(clusters, site_moves.abort_move)
+    end_move(clusters, site_move.abort_move)
 
 
 def end_move(clusters: Clusters, act: Callable[[MoveSetup, Move], Awaitable[Move]]) -> None:
@@ -253,7 +253,7 @@ def end_move(clusters: Clusters, act: Callable[[MoveSetup, Move], Awaitable[Move
 def sweep(clusters: Clusters) -> None:
     """Move the site once more, which removes what a mover has left that died before it had stored its move."""
     _, target = clusters.place
-    asyncio.run(site_moves.move_site(clusters.stage.make_setup(), SITE, target))
+    asyncio.run(site_move.move_site(clusters.stage.make_setup(), SITE, target))
 
 
 @pytest.mark.parametrize("point", MOVER_CASES)

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kalends.operations import site_moves
-from kalends.store.site_moves import MoveError, list_moves
+from kalends.fleet.operations import site_move
+from kalends.fleet.storage.move_steps import MoveError, list_moves
 from tests.cells.move_fixtures import FAST, LOCAL_TABLES, Stage, open_stage
 from tests.robustness.consistency import assert_consistent, read_revision
 from tests.robustness.site_fixtures import API_PATH, DATES, run_application, wait_until
@@ -81,7 +81,7 @@ async def test_site_moves_with_all_rows(stage: Stage, pair: SitePair) -> None:
     jobs = stage.read_jobs("a", SITE)
     revision = read_revision(stage.cells["a"])
 
-    move = await site_moves.move_site(stage.make_setup(), HOST, "b")
+    move = await site_move.move_site(stage.make_setup(), HOST, "b")
 
     assert (move.outcome, move.step) == ("moved", "clean")
     assert move.ended_at is not None
@@ -102,7 +102,7 @@ async def test_site_moves_with_all_rows(stage: Stage, pair: SitePair) -> None:
 
 async def test_accounts_and_ids_are_valid_after_a_move(stage: Stage, pair: SitePair) -> None:
     last = stage.fetch("a", "SELECT last_post_id FROM sites WHERE id = 1")[0][0]
-    await site_moves.move_site(stage.make_setup(), SITE, "b")
+    await site_move.move_site(stage.make_setup(), SITE, "b")
     async with run_application(stage.cells["b"]) as transport:
         response = await post_event(transport, pair, {"title": "First at the target", **DATES})
     assert response.json()["id"] == last + 1
@@ -120,7 +120,7 @@ async def test_site_moves_there_and_back(stage: Stage, pair: SitePair) -> None:
     setup = stage.make_setup()
     before = stage.hash_site("a", SITE)
     for target in ("b", "a", "b"):
-        await site_moves.move_site(setup, SITE, target)
+        await site_move.move_site(setup, SITE, target)
         assert stage.find_owners(SITE) == [target]
         assert stage.hash_site(target, SITE) == before
     assert len(await list_moves(stage.directory_url)) == 3
@@ -192,7 +192,7 @@ async def test_nothing_is_lost_while_a_site_moves_under_load(stage: Stage, pair:
             group.create_task(read(router))
             await asyncio.sleep(SECONDS_UNDER_LOAD / 2)
             before = len(acknowledged)
-            move = await site_moves.move_site(stage.make_setup(), SITE, "b")
+            move = await site_move.move_site(stage.make_setup(), SITE, "b")
             during = len(acknowledged) - before
             await asyncio.sleep(SECONDS_UNDER_LOAD / 2)
             moved.set()
@@ -226,7 +226,7 @@ async def test_switch_does_not_wait_long_for_a_running_write(stage: Stage, pair:
     async with await psycopg.AsyncConnection.connect(stage.cells["a"]) as long_write:
         await long_write.execute("SELECT FROM enter_site_number(1)")
         # A transaction that has written before would delay the copy, too.
-        moving = asyncio.create_task(site_moves.move_site(stage.make_setup(watch=events.append), SITE, "b"))
+        moving = asyncio.create_task(site_move.move_site(stage.make_setup(watch=events.append), SITE, "b"))
         brief = asyncio.create_task(write_briefly())
         await wait_until(lambda: events.count("fence expired") >= 2 or moving.done(), 60)
     move = await moving
@@ -260,19 +260,19 @@ async def test_abort_leaves_no_trace(stage: Stage, pair: SitePair) -> None:
             raise Interruption
 
     with pytest.raises(Interruption):
-        await site_moves.move_site(stage.make_setup(watch=stop), SITE, "b")
+        await site_move.move_site(stage.make_setup(watch=stop), SITE, "b")
     (unfinished,) = await list_moves(stage.directory_url, unfinished=True)
     assert unfinished.step == "copy"
     assert stage.fetch("directory", "SELECT target FROM kalends_directory.sites WHERE id = 1") == [("b",)]
     assert stage.find_leftovers("b", SITE)
 
-    move = await site_moves.abort_move(stage.make_setup(), unfinished)
+    move = await site_move.abort_move(stage.make_setup(), unfinished)
     assert (move.outcome, stage.find_owners(SITE)) == ("aborted", ["a"])
     assert stage.find_leftovers("b", SITE) == {}
     assert stage.list_objects() == []
     assert stage.hash_site("a", SITE) == before
     assert stage.fetch("directory", "SELECT cell, target FROM kalends_directory.sites WHERE id = 1") == [("a", None)]
-    await site_moves.move_site(stage.make_setup(), SITE, "b")
+    await site_move.move_site(stage.make_setup(), SITE, "b")
     assert stage.hash_site("b", SITE) == before
 
 
@@ -282,12 +282,12 @@ async def test_abort_after_the_switch_is_refused(stage: Stage, pair: SitePair) -
             raise Interruption
 
     with pytest.raises(Interruption):
-        await site_moves.move_site(stage.make_setup(watch=stop), SITE, "b")
+        await site_move.move_site(stage.make_setup(watch=stop), SITE, "b")
     (unfinished,) = await list_moves(stage.directory_url, unfinished=True)
     assert stage.find_owners(SITE) == []
     with pytest.raises(MoveError, match="was switched to the cell"):
-        await site_moves.abort_move(stage.make_setup(), unfinished)
-    move = await site_moves.resume_move(stage.make_setup(), unfinished)
+        await site_move.abort_move(stage.make_setup(), unfinished)
+    move = await site_move.resume_move(stage.make_setup(), unfinished)
     assert (move.outcome, stage.find_owners(SITE)) == ("moved", ["b"])
 
 
@@ -311,7 +311,7 @@ async def test_lost_slot_starts_a_new_copy(stage: Stage, pair: SitePair) -> None
             lost = True
             drop_slots(stage)
 
-    move = await site_moves.move_site(stage.make_setup(watch=lose_slot), SITE, "b")
+    move = await site_move.move_site(stage.make_setup(watch=lose_slot), SITE, "b")
     assert move.outcome == "moved"
     assert [entry.outcome for entry in await list_moves(stage.directory_url)] == ["moved", "aborted"]
     assert stage.hash_site("b", SITE) == before
@@ -329,7 +329,7 @@ async def test_new_table_starts_a_new_copy(stage: Stage, pair: SitePair) -> None
                 )
             stage.fetch("a", "INSERT INTO notes VALUES (1, 1) ON CONFLICT DO NOTHING")
 
-    await site_moves.move_site(stage.make_setup(watch=migrate_cells), SITE, "b")
+    await site_move.move_site(stage.make_setup(watch=migrate_cells), SITE, "b")
     assert stage.fetch("b", "SELECT * FROM notes") == [(1, 1)]
     assert [entry.outcome for entry in await list_moves(stage.directory_url)] == ["moved", "aborted"]
 
@@ -340,7 +340,7 @@ async def test_only_one_move_per_source_at_a_time(stage: Stage, pair: SitePair) 
 
     async def try_other() -> None:
         try:
-            await site_moves.move_site(setup, "b.example", "b")
+            await site_move.move_site(setup, "b.example", "b")
         except MoveError as error:
             refusals.append(error.text)
 
@@ -350,10 +350,10 @@ async def test_only_one_move_per_source_at_a_time(stage: Stage, pair: SitePair) 
         if event == "before copy":
             tasks.append(asyncio.create_task(try_other()))
 
-    await site_moves.move_site(stage.make_setup(watch=watch), SITE, "b")
+    await site_move.move_site(stage.make_setup(watch=watch), SITE, "b")
     await asyncio.gather(*tasks)
     assert refusals == ["Another process is moving a site of the cell a."]
-    assert (await site_moves.move_site(setup, "b.example", "b")).outcome == "moved"
+    assert (await site_move.move_site(setup, "b.example", "b")).outcome == "moved"
 
 
 async def test_hosts_of_the_directory_are_added(stage: Stage, pair: SitePair) -> None:
@@ -361,7 +361,7 @@ async def test_hosts_of_the_directory_are_added(stage: Stage, pair: SitePair) ->
         if event == "departed":
             stage.fetch("directory", "INSERT INTO kalends_directory.hosts VALUES ('new.example', 1)")
 
-    await site_moves.move_site(stage.make_setup(watch=add_host), SITE, "b")
+    await site_move.move_site(stage.make_setup(watch=add_host), SITE, "b")
     hosts = stage.fetch("b", "SELECT host FROM site_hosts WHERE site_id = 1 ORDER BY 1")
     assert hosts == [(HOST,), ("new.example",)]
 
@@ -373,7 +373,7 @@ async def test_garbage_of_dead_movers_is_removed(stage: Stage, pair: SitePair) -
     stage.fetch("a", f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')")
     stage.fetch("b", "INSERT INTO unserved_sites VALUES (1, 'arriving', gen_random_uuid())")
     stage.fetch("b", "INSERT INTO sites (id) VALUES (1)")
-    move = await site_moves.move_site(stage.make_setup(), SITE, "b")
+    move = await site_move.move_site(stage.make_setup(), SITE, "b")
     assert move.outcome == "moved"
     assert stage.list_objects() == []
 
@@ -402,7 +402,7 @@ async def test_copy_that_the_target_loses_after_the_switch_is_made_again(
         if event == "after begin" and owners:
             owners.append(stage.find_owners(SITE))
 
-    move = await site_moves.move_site(stage.make_setup(watch=lose_copy), SITE, "b")
+    move = await site_move.move_site(stage.make_setup(watch=lose_copy), SITE, "b")
     assert owners == [[], ["a"]]
     assert move.outcome == "moved"
     assert [entry.outcome for entry in await list_moves(stage.directory_url)] == ["moved", "aborted"]
@@ -432,9 +432,9 @@ async def test_copy_that_fails_is_reported(stage: Stage, pair: SitePair) -> None
 
     setup = stage.make_setup(watch=add_row, limits=replace(FAST, patience=5.0))
     with pytest.raises(MoveError, match=r"makes no progress, after [0-9]+ errors"):
-        await site_moves.move_site(setup, SITE, "b")
+        await site_move.move_site(setup, SITE, "b")
     (unfinished,) = await list_moves(stage.directory_url, unfinished=True)
-    assert (await site_moves.abort_move(stage.make_setup(), unfinished)).outcome == "aborted"
+    assert (await site_move.abort_move(stage.make_setup(), unfinished)).outcome == "aborted"
     assert stage.find_owners(SITE) == ["a"]
     assert stage.find_leftovers("b", SITE) == {}
     assert stage.list_objects() == []

@@ -2,7 +2,7 @@
 
 import psycopg
 
-from kalends.store.move_tables import FIND_TABLES, LOCAL_TABLES
+from kalends.fleet.storage.move_tables import FIND_TABLES, LOCAL_TABLES
 
 # Tables without the ID of a site: they belong to the database. The jobs of a site move at the switch.
 DATABASE_TABLES = {

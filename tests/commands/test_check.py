@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,17 @@ import pytest
 from minio.error import S3Error
 
 from kalends.adapters.backup_tool import BackupToolFailed, list_newest_backups
-from kalends.adapters.file_store import describe_storage_error
-from kalends.cli.check import judge_queue, judge_server, judge_state, judge_time
-from kalends.cli.check_services import check_proxies, judge_free_space
-from kalends.cli.status import format_backups, format_size
+from kalends.commands.check_commands import (
+    check_proxies,
+    judge_free_space,
+    judge_python,
+    judge_queue,
+    judge_server,
+    judge_state,
+    judge_time,
+)
+from kalends.commands.status_commands import format_backups, format_size
+from kalends.media.adapters.file_store import describe_storage_error
 from kalends.settings import Settings
 from kalends.store.checks import DatabaseState, ServerFacts
 from kalends.store.job_queue import QueueSummary
@@ -105,6 +113,7 @@ def test_healthy_server_has_no_errors(database_url: str, tmp_path: Path) -> None
         "Cache": "ok",
         "Address": "ok",
         "Proxies": "ok",
+        "Python": judge_python(sysconfig.get_config_var("CONFIG_ARGS")).level,
     }
     assert smtp.messages == []
 
@@ -196,6 +205,7 @@ def test_text_has_the_cure_below_the_finding(database_url: str, tmp_path: Path) 
         (judge_state(replace(STATE, heartbeat_age=61.0), FACTS), "kalends worker"),
         (judge_queue(replace(QUEUE, failed=2)), "job retry"),
         (judge_queue(replace(QUEUE, waiting=9, oldest_seconds=61.0)), "a second one"),
+        ([judge_python("'--prefix=/opt/python' '--enable-shared'")], "--enable-optimizations"),
         (check_proxies(Settings(base_url="https://calendar.example.org")), "KALENDS_TRUSTED_PROXIES"),
     ],
 )
@@ -211,6 +221,13 @@ def test_good_facts_have_none() -> None:
     assert not any(finding.cure for finding in good)
 
 
+@pytest.mark.parametrize(
+    "options", ["'--enable-optimizations' '--with-lto'", "'--enable-shared' '--prefix=/usr' '--enable-ipv6'"]
+)
+def test_optimized_pythons_are_recognized(options: str) -> None:
+    assert judge_python(options).level == "ok"
+
+
 def test_time_that_differs_is_measured(database_url: str, tmp_path: Path) -> None:
     """tests/faults starts the command with another time; here both are the same."""
     assert run_check(database_url, {}, tmp_path)[1]["Time"] == ("ok", "This machine and the database agree.", "")
@@ -218,7 +235,7 @@ def test_time_that_differs_is_measured(database_url: str, tmp_path: Path) -> Non
 
 def test_little_space_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge_free_space(tmp_path).level in ("ok", "warning")
-    monkeypatch.setattr("kalends.cli.check_services.MIN_FREE_BYTES", 2**60)
+    monkeypatch.setattr("kalends.commands.check_commands.MIN_FREE_BYTES", 2**60)
     assert judge_free_space(tmp_path).level == "warning"
 
 

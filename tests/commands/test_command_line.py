@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from kalends import __version__
-from kalends.cli import app
+from kalends.commands import app
 from kalends.settings import InvalidSettings, read_settings
 from tests.lifecycle.processes import run_command
 from tests.servers import make_environment

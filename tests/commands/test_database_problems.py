@@ -18,8 +18,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kalends.core.languages import LANGUAGES
-from kalends.http.language import translator
+from kalends.core.messages import LANGUAGES, translator
 from kalends.store import problems
 from kalends.store.database import Database, Options
 from kalends.store.migrations import newest_revision

@@ -4,6 +4,7 @@ import re
 import secrets
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -13,8 +14,10 @@ from psycopg import sql
 from kalends.store.migrations import list_revisions, newest_revision
 from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.processes import run_command
-from tests.servers import make_environment
+from tests.robustness.site_fixtures import API_PATH, DATES, add_editor
+from tests.servers import Server, make_environment
 
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 UP_TO_DATE = f"The schema is up to date ({newest_revision()}).\n"
 FUNCTIONS = ("arrayoverlap", "geography_overlaps", "st_dwithin", "textlike", "textnlike")
 
@@ -31,6 +34,33 @@ def test_migration_reports_versions_and_durations(empty_database_url: str) -> No
     for arguments in (("migrate",), ("migrate", "--check")):
         done = run_command(empty_database_url, *arguments)
         assert (done.exit_code, done.stdout) == (0, UP_TO_DATE)
+
+
+def test_replaced_version_continues_under_its_new_number(database_url: str, tmp_path: Path) -> None:
+    """The baseline has the schema of the last version that it replaces."""
+    login, password = add_editor(database_url)
+    [statement] = re.findall(r"^ *(UPDATE alembic_version .*;)$", CHANGELOG.read_text(), re.MULTILINE)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for number, advice in (
+            ("0009", "which this version cannot upgrade. Upgrade to 0034 first: CHANGELOG.md explains how."),
+            ("0034", "Version 0035 has the same schema under a new number. Run the statement in CHANGELOG.md"),
+        ):
+            connection.execute("UPDATE alembic_version SET version_num = %s", [number])
+            refused = run_command(database_url, "migrate")
+            assert (refused.exit_code, refused.stdout) == (1, "")
+            assert advice in " ".join(refused.stderr.split())
+        connection.execute(statement.encode())
+    migrated = run_command(database_url, "migrate")
+    assert migrated.exit_code == 0, migrated.output
+    assert migrated.stdout.startswith(f"The schema is 0035, the target is {newest_revision()}.\n") or (
+        migrated.stdout == UP_TO_DATE
+    )
+    with (
+        Server.start(database_url, log=tmp_path / "server.log") as server,
+        server.client(login=login, password=password) as client,
+    ):
+        response = client.post(f"{API_PATH}/events", json={"title": "Fair", **DATES})
+        assert response.status_code == 201, response.text
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_second_server_on_a_port_is_refused(database_url: str, start_server: Cal
 
 def test_port_is_free_again_after_connections_were_closed(database_url: str) -> None:
     """Connections in TIME_WAIT must not delay a restart."""
-    from kalends.cli.serve import check_port
+    from kalends.commands.serve_commands import check_port
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -6,7 +6,7 @@ import httpx
 import psycopg
 import pytest
 
-from kalends.core.languages import LANGUAGES
+from kalends.core.messages import LANGUAGES
 from tests.console.console_rows import add_console_rows
 from tests.lifecycle.processes import run_command
 from tests.servers import Server

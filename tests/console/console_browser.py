@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
-from kalends.core.clock import utc_now
+from kalends.core.times import utc_now
 from kalends.store.database import Database, Options
 from tests.console.console_client import PASSWORD, set_all_passwords
 from tests.pages.browser_page import find_violations

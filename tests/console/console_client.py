@@ -8,13 +8,12 @@ from typing import Any, Self
 
 import httpx
 
+from kalends.accounts.operations import sign_in_methods, user_accounts
 from kalends.core import credentials
-from kalends.http.sessions import COOKIE
-from kalends.operations import accounts, sessions
+from kalends.http.auth import COOKIE
 from kalends.store.database import Transaction
-from tests.api.running_app import HOST, ROLES, RunningApp
+from tests.api.running_app import ROLES, RunningApp
 
-BASE_URL = f"https://{HOST}"
 PASSWORD = "correct horse battery"
 
 
@@ -25,7 +24,7 @@ def set_passwords(app: RunningApp) -> None:
 
 async def set_all_passwords(tx: Transaction, logins: Sequence[str] = ROLES) -> None:
     for login in logins:
-        await accounts.set_password_hash(tx, await accounts.require_user(tx, login), hash_password())
+        await user_accounts.set_password_hash(tx, await user_accounts.require_user(tx, login), hash_password())
 
 
 @cache
@@ -47,7 +46,9 @@ class ConsoleClient:
         agent = f"python-httpx/{httpx.__version__}"
 
         async def start(tx: Transaction) -> str:
-            return await sessions.start_session(tx, await accounts.require_user(tx, login), cls.client_ip, agent)
+            return await sign_in_methods.start_session(
+                tx, await user_accounts.require_user(tx, login), cls.client_ip, agent
+            )
 
         return cls(app, app.run_operation(start))
 
@@ -60,7 +61,7 @@ class ConsoleClient:
         if self.token:
             sent["cookie"] = f"{COOKIE}={self.token}"
         transport = httpx.ASGITransport(app=self.app.asgi, client=(self.client_ip, 1))
-        async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+        async with httpx.AsyncClient(transport=transport, base_url=f"https://{self.app.host}") as client:
             response = await client.request(method, path, headers=sent, **options)
         if COOKIE in response.cookies:
             self.token = response.cookies[COOKIE]

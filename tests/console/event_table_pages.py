@@ -6,7 +6,7 @@ from datetime import timedelta
 from html import unescape
 from typing import Any
 
-from kalends.core.clock import utc_now
+from kalends.core.times import utc_now
 from tests.api.running_app import Caller, RunningApp
 from tests.console.console_client import ConsoleClient
 

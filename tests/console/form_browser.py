@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from kalends.core.clock import utc_now
-from kalends.http.sessions import COOKIE
-from kalends.operations import sites
+from kalends.calendar.operations import site_options
+from kalends.core.times import utc_now
+from kalends.http.auth import COOKIE
 from kalends.store.database import Database, Options
 from tests.api.running_app import HOST
 from tests.console.console_client import PASSWORD, set_all_passwords
@@ -30,7 +30,7 @@ def prepare_site(database_url: str, **settings: str) -> None:
             async with database.transaction(HOST, utc_now(), writing=True) as tx:
                 await set_all_passwords(tx)
                 for key, value in settings.items():
-                    await sites.set_site(tx, key, value)
+                    await site_options.set_site(tx, key, value)
         finally:
             await database.close()
 

@@ -1,33 +1,23 @@
 """The work of the worker in the process of a test: the jobs of imports that wait in the queue."""
 
-import orjson
-
-from kalends.adapters.import_worker import ImportWorker
-from kalends.operations.imports import jobs
-from kalends.operations.imports.fetching import make_fetcher
-from kalends.operations.imports.inputs import Tools
-from kalends.store.database import Database, Options
+from kalends.imports import jobs as imports_jobs
+from kalends.imports.adapters.import_worker import ImportWorker
+from kalends.imports.operations.sources import Tools, make_fetcher
+from kalends.store.database import Database
 from tests.api.running_app import RunningApp
 
-WORK = {"plan_import": jobs.plan_run, "apply_import": jobs.apply_run}
+WORK = {"plan_import": imports_jobs.plan_run, "apply_import": imports_jobs.apply_run}
 
 
 def run_import_jobs(app: RunningApp) -> list[str]:
     """Run the waiting jobs of imports, and return their names."""
-    rows = app.sql(
-        "DELETE FROM procrastinate_jobs WHERE task_name = ANY($1) RETURNING id, task_name, args", list(WORK)
-    )
-    waiting = sorted(rows, key=lambda row: row["id"])
+    waiting = [job for job in app.jobs() if job["task_name"] in WORK]
+    app.remove_jobs(waiting)
 
-    async def run() -> None:
-        database = await Database.open(Options(url=app.database_url))
+    async def run(database: Database) -> None:
         tools = Tools(ImportWorker(), make_fetcher([]))
-        try:
-            for row in waiting:
-                arguments = orjson.loads(row["args"])
-                await WORK[row["task_name"]](database, tools, arguments["site_id"], arguments["run_id"])
-        finally:
-            await database.close()
+        for job in waiting:
+            await WORK[job["task_name"]](database, tools, app.site_id, job["args"]["run_id"])
 
-    app.run(run())
-    return [row["task_name"] for row in waiting]
+    app.run_with_database(run)
+    return [job["task_name"] for job in waiting]

@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 
 from kalends.core.messages import Message
-from kalends.operations.import_requests.fields import ACTIONS
-from kalends.store.imports import encode, encode_message
+from kalends.imports.operations.requests import ACTIONS
+from kalends.imports.storage.import_tables import encode, encode_message
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

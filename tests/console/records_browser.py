@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from kalends.core.clock import utc_now
-from kalends.http.sessions import COOKIE
-from kalends.operations import sessions
+from kalends.accounts.operations import sign_in_methods
+from kalends.core.times import utc_now
+from kalends.http.auth import COOKIE
 from kalends.store.database import Database, Options
 from tests.api.running_app import HOST, User
 from tests.servers import Server
@@ -45,7 +45,9 @@ def start_sessions(database_url: str, users: Mapping[str, User]) -> dict[str, st
         database = await Database.open(Options(url=database_url))
         try:
             async with database.transaction(HOST, utc_now(), writing=True) as tx:
-                return {role: await sessions.start_session(tx, user.id, "", "") for role, user in users.items()}
+                return {
+                    role: await sign_in_methods.start_session(tx, user.id, "", "") for role, user in users.items()
+                }
         finally:
             await database.close()
 

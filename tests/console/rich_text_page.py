@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, Route
 
-from kalends.console import assets, rendering
+from kalends.console import console_rendering
 from kalends.core.messages import Message
 from kalends.website.assets import find_asset
 from tests.pages.browser_page import open_browser_page
@@ -82,7 +82,7 @@ class RichTextField:
 
 def render(values: Sequence[str]) -> str:
     """Render the page as the console would."""
-    template = rendering._ENVIRONMENT.from_string(TEMPLATE)
+    template = console_rendering._ENVIRONMENT.from_string(TEMPLATE)
     context = {"session": None, "language": "en", "path": "/", "api_path": "/api", "extension_path": "/x"}
     return template.render(
         _=lambda text, **values: str(Message(text, **values)),
@@ -96,8 +96,8 @@ def render(values: Sequence[str]) -> str:
 
 def serve(route: Route, values: Sequence[str]) -> None:
     path = route.request.url.removeprefix(ADDRESS)
-    if path.startswith(assets.ASSETS):
-        response = assets.serve_asset(path)
+    if path.startswith(console_rendering.ASSETS):
+        response = console_rendering.serve_asset(path)
         route.fulfill(body=bytes(response.body), headers=dict(response.headers))
     elif path.startswith("/assets/"):
         asset = find_asset(path.removeprefix("/assets/"))
@@ -107,7 +107,7 @@ def serve(route: Route, values: Sequence[str]) -> None:
         route.fulfill(status=204)
     else:
         request: Any = SimpleNamespace(state=SimpleNamespace(media_url=""))
-        policy = {"Content-Security-Policy": rendering.make_policy(request), "Content-Type": "text/html"}
+        policy = {"Content-Security-Policy": console_rendering.make_policy(request), "Content-Type": "text/html"}
         route.fulfill(body=render(values), headers=policy)
 
 

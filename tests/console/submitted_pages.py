@@ -7,8 +7,8 @@ import httpx
 import psycopg
 from playwright.sync_api import Page, Response
 
-from kalends.http.sessions import COOKIE
-from kalends.operations.sessions import hash_token
+from kalends.accounts.operations.sign_in_methods import hash_token
+from kalends.http.auth import COOKIE
 from tests.console.console_client import Page as FormPage
 
 LINK_TOKEN = "link-of-the-tests"

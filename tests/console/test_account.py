@@ -71,6 +71,7 @@ def test_user_without_credentials_is_sent_to_a_new_link(app: RunningApp) -> None
     app.sql("UPDATE users SET password_hash = $1 WHERE login = 'subscriber'", stored)
 
 
+@pytest.mark.quick("/console/account/password", "/console/account/passkeys/remove")
 @pytest.mark.parametrize(
     "path",
     ["/console/account/password", "/console/account/application-passwords", "/console/account/passkeys/remove"],
@@ -116,7 +117,7 @@ def test_devices_are_listed_and_signed_out(app: RunningApp) -> None:
 
 
 def read_events(app: RunningApp, password: str) -> httpx.Response:
-    return app.caller().get(f"https://calendar.test{API_PATH}/events", auth=("editor", password))
+    return app.caller().get(f"https://{app.host}{API_PATH}/events", auth=("editor", password))
 
 
 def test_application_password_is_shown_once_and_revoked(app: RunningApp, editor: ConsoleClient) -> None:
@@ -136,16 +137,17 @@ def test_application_password_is_shown_once_and_revoked(app: RunningApp, editor:
     assert read_events(app, password[1]).status_code == 401
 
 
+@pytest.mark.quick("role", "password")
 @pytest.mark.parametrize("change", ["role", "disable", "password"])
 def test_operator_ends_sessions(app: RunningApp, change: str) -> None:
-    from kalends.operations import accounts
+    from kalends.accounts.operations import user_accounts
 
     client = ConsoleClient.signed_in(app, "subscriber")
     if change == "role":
-        app.run_operation(lambda tx: accounts.set_role(tx, "subscriber", "subscriber"))
+        app.run_operation(lambda tx: user_accounts.set_role(tx, "subscriber", "subscriber"))
     elif change == "disable":
-        app.run_operation(lambda tx: accounts.disable_user(tx, "subscriber"))
-        app.run_operation(lambda tx: accounts.enable_user(tx, "subscriber"))
+        app.run_operation(lambda tx: user_accounts.disable_user(tx, "subscriber"))
+        app.run_operation(lambda tx: user_accounts.enable_user(tx, "subscriber"))
     else:
-        app.run_operation(lambda tx: accounts.set_account_password(tx, "subscriber", PASSWORD))
+        app.run_operation(lambda tx: user_accounts.set_account_password(tx, "subscriber", PASSWORD))
     assert not is_signed_in(client)

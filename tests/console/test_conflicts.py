@@ -7,10 +7,12 @@ import orjson
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from kalends.console import conflicts, routes
-from kalends.console.request import ConsoleRequest, ConsoleRoute
+from kalends import routes
+from kalends.calendar.kinds import BY_NAME
+from kalends.console import conflicts
+from kalends.console.console_request import ConsoleRequest, ConsoleRoute
 from kalends.core.errors import ApiError
-from kalends.kinds import BY_NAME
+from kalends.http.router import Router
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page
 
@@ -44,7 +46,7 @@ async def save(console_request: ConsoleRequest) -> Response:
 @pytest.fixture(autouse=True)
 def save_route(monkeypatch: pytest.MonkeyPatch) -> None:
     route = ConsoleRoute(r"/(?P<kind>events|venues|organizers)/(?P<id>\d+)", post=save)
-    monkeypatch.setattr(routes, "ROUTES", (route, *routes.ROUTES))
+    monkeypatch.setattr(routes, "CONSOLE_ROUTER", Router((route, *routes.CONSOLE)))
 
 
 def create(app: RunningApp, kind: str = "events", **fields: Any) -> tuple[int, int]:
@@ -73,6 +75,7 @@ def submit(client: ConsoleClient, record_id: int, revision: int, mine: dict[str,
     return client.post(f"/console/{kind}/{record_id}", fields)
 
 
+@pytest.mark.quick("title-description", "website-featured")
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_changes_of_different_fields_both_survive(
     app: RunningApp, editor: ConsoleClient, first: str, second: str
@@ -87,6 +90,7 @@ def test_changes_of_different_fields_both_survive(
         assert record[name] == expected[name]
 
 
+@pytest.mark.quick("title", "featured")
 @pytest.mark.parametrize("name", FIELDS)
 def test_same_field_is_never_lost_silently(app: RunningApp, editor: ConsoleClient, name: str) -> None:
     record_id, revision = create(app, featured="true" if name == "featured" else "false")
@@ -213,6 +217,7 @@ def test_other_users_may_not_merge(app: RunningApp, author: ConsoleClient) -> No
     assert submit(author, record_id, revision, {"title": "Mine"}).status_code == 403
 
 
+@pytest.mark.quick("", "null")
 @pytest.mark.parametrize("values", ["", "[]", "{", "null"])
 def test_malformed_choices_are_rejected(app: RunningApp, editor: ConsoleClient, values: str) -> None:
     record_id, revision = create(app)

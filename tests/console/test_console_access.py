@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from kalends.console.request import ConsoleRoute
-from kalends.console.routes import ROUTES
-from kalends.core.roles import ROLES
+from kalends.console.console_request import ConsoleRoute
+from kalends.core.credentials import ROLES
+from kalends.routes import CONSOLE as ROUTES
 from tests.api.running_app import ROLES as USER_ROLES
 from tests.api.running_app import Caller, RunningApp
 from tests.console.console_client import ConsoleClient
@@ -43,6 +43,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.quick("GET /?", "GET /settings/contrast")
 @pytest.mark.parametrize(("method", "route"), CALLS, ids=[f"{method} {route.pattern}" for method, route in CALLS])
 def test_route_requires_its_role(clients: dict[str, ConsoleClient], method: str, route: ConsoleRoute) -> None:
     path, required = make_path(route), ROLES.index(route.min_role)

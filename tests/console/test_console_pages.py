@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
 
-from kalends.core.languages import LANGUAGES
-from kalends.http.sessions import COOKIE
-from kalends.operations.sessions import hash_token
+from kalends.accounts.operations.sign_in_methods import hash_token
+from kalends.core.messages import LANGUAGES
+from kalends.http.auth import COOKIE
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
 from tests.console.import_rows import fill_imports

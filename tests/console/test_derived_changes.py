@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kalends.operations.series import horizon
+from kalends.series import jobs as series_jobs
 from kalends.store.database import Database
-from tests.api.running_app import HOST, RunningApp, assert_error, expect_json
+from tests.api.running_app import RunningApp, assert_error, expect_json
 from tests.console.console_client import ConsoleClient, Page
 from tests.console.event_table_pages import BULK, Table, change, make_event
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_URL
@@ -257,8 +257,8 @@ def extend(app: RunningApp, series_id: int) -> None:
     """Create the next dates of a series, as the nightly job does five years later."""
 
     async def run(database: Database) -> None:
-        async with database.transaction(HOST, datetime(2031, 6, 1, tzinfo=UTC), writing=True) as tx:
-            assert await horizon.extend_batch(tx, [series_id]) > 0
+        async with database.transaction(app.site_id, datetime(2031, 6, 1, tzinfo=UTC), writing=True) as tx:
+            assert await series_jobs.extend_batch(tx, [series_id]) > 0
 
     app.run_with_database(run)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kalends.adapters.smtp_client import Email, make_message, send_email
-from kalends.core.clock import utc_now
+from kalends.core.times import utc_now
 from tests.api.conftest import StartApp
 from tests.api.running_app import HOST, RunningApp
 from tests.console.console_client import ConsoleClient, set_passwords
@@ -28,8 +28,8 @@ def smtp() -> Iterator[SmtpServer]:
 
 
 @pytest.fixture(scope="module")
-def app(start_app_for_module: StartApp, smtp: SmtpServer) -> RunningApp:
-    started = start_app_for_module({"KALENDS_SMTP_URL": smtp.url, "KALENDS_BASE_URL": BASE_URL})
+def app(start_single_site_for_module: StartApp, smtp: SmtpServer) -> RunningApp:
+    started = start_single_site_for_module({"KALENDS_SMTP_URL": smtp.url, "KALENDS_BASE_URL": BASE_URL})
     set_passwords(started)
     return started
 
@@ -106,8 +106,8 @@ def test_reset_is_throttled(app: RunningApp) -> None:
     assert client.sign_in("author").status_code == 303
 
 
-def test_link_in_email_never_follows_the_host_header(start_app: StartApp, smtp: SmtpServer) -> None:
-    app = start_app({"KALENDS_SMTP_URL": smtp.url})
+def test_link_in_email_never_follows_the_host_header(start_single_site: StartApp, smtp: SmtpServer) -> None:
+    app = start_single_site({"KALENDS_SMTP_URL": smtp.url})
     page = ConsoleClient(app, headers={"host": "evil.example"}).post("/console/reset", {"login": "editor"})
     assert "An administrator of the calendar can create a link" in page.text
     assert not app.sql("SELECT FROM procrastinate_jobs WHERE task_name = 'send_email'")

@@ -77,6 +77,14 @@ def test_new_event_is_saved_as_draft_and_published(author: ConsoleClient) -> Non
     assert published.headers["location"] == f"{path}?notice=published"
 
 
+def test_only_a_stored_event_has_a_history(author: ConsoleClient) -> None:
+    new = author.page("/console/events/new")
+    assert "/history" not in author.get("/console/events/new").text
+    response = save(author, "/console/events/new", new, action="draft", title="Choir", start_day="2031-05-02")
+    path = f"/console/events/{saved_id(response)}"
+    assert f'<a href="{path}/history">' in author.get(path).text
+
+
 def test_new_places_of_a_draft_are_published_with_it(app: RunningApp, author: ConsoleClient) -> None:
     page = author.page("/console/events/new")
     fields = {"title": "House concert", "start_day": "2031-05-02"}
@@ -347,3 +355,19 @@ def test_copy_is_moved(app: RunningApp, editor: ConsoleClient) -> None:
     assert page.fields["start_day"] == ["2031-02-25"]
     assert (page.fields["cost"], page.fields["tags"], page.fields["event_status"]) == (["3"], ["yoga"], ["scheduled"])
     assert page.fields["slug"] == [""]
+
+
+@pytest.mark.parametrize("number", ["9" * 17, "9" * 5000, "٣"])
+def test_impossible_numbers_identify_no_record(app: RunningApp, editor: ConsoleClient, number: str) -> None:
+    path = f"/console/events/{create_event(app)['id']}"
+    fields = {"image": number, "categories": number, "base_revision": number, "image_alt": "A stage"}
+    fields |= {"venue_name": "Hall", "venue_ref": f"{number}|Hall", "record_id": number}
+    for target in (path, "/console/events/checks"):
+        assert save(editor, target, editor.page(path), **fields).status_code < 500
+    short = number[:1000]
+    for url in (
+        f"/console/events/new?copy={short}&shift_days=-{short}",
+        f"/console/events?changed={short}-{short}&venue={short}",
+        f"/console/venues?page={short}",
+    ):
+        assert editor.get(url).status_code < 500

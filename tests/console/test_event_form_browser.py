@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Response, Route, expect
 
-from kalends.http.language import LANGUAGES
+from kalends.core.messages import LANGUAGES
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
 from tests.console.form_browser import Person, open_console, prepare_site

@@ -72,6 +72,7 @@ def test_editor_sees_submissions_first_and_then_all_upcoming_events(desk: Consol
     assert "Events: 11" in page.text
 
 
+@pytest.mark.quick("period=past-expected0", "status=draft&page=9-expected15")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -127,6 +128,7 @@ def test_author_sees_published_events_of_others_read_only(writer: ConsoleClient,
     assert 'name="action"' not in table.html
 
 
+@pytest.mark.quick("status=draft", "of=others&status=draft")
 @pytest.mark.parametrize(
     "query", ["status=draft", "status=pending", "status=trash", "author=4", "of=others&status=draft"]
 )

@@ -34,8 +34,8 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(start_app_for_module: StartApp, start_server: Callable[..., Server]) -> Iterator[Town]:
-    app = start_app_for_module()
+def town(start_single_site_for_module: StartApp, start_server: Callable[..., Server]) -> Iterator[Town]:
+    app = start_single_site_for_module()
     set_passwords(app)
     app.set_site("timezone", "Europe/Berlin")
     editor, contributor = app.caller("editor"), app.caller("contributor")

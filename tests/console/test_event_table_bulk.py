@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kalends.console.event_table import bulk_run
+from kalends.calendar.console import bulk_edit
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page, set_passwords
@@ -90,7 +90,7 @@ def test_bulk_change_of_200_events_is_one_transaction_with_conflicts_and_undo(
 def test_many_events_are_changed_in_portions_and_undone_together(
     app: RunningApp, desk: ConsoleClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_run, "MAX_PORTION", 3)
+    monkeypatch.setattr(bulk_edit, "MAX_PORTION", 3)
     ids = make_drafts(app, "Portion", 7)
     revision = app.sql("SELECT revision FROM sites")[0]["revision"]
     response = change(desk, "publish", select(desk, "Portion"))
@@ -104,9 +104,11 @@ def test_many_events_are_changed_in_portions_and_undone_together(
     assert read_statuses(app, ids) == ["draft"] * 7
 
 
-def test_portion_that_takes_too_long_is_reported(start_app: StartApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_run, "MAX_PORTION", 3)
-    app = start_app({"KALENDS_TRANSACTION_TIMEOUT": "4"})
+def test_portion_that_takes_too_long_is_reported(
+    start_single_site: StartApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_edit, "MAX_PORTION", 3)
+    app = start_single_site({"KALENDS_TRANSACTION_TIMEOUT": "4"})
     set_passwords(app)
     desk = ConsoleClient.signed_in(app, "editor")
     ids = make_drafts(app, "Slow", 7)
@@ -130,6 +132,7 @@ def test_repeated_form_changes_nothing_twice(app: RunningApp, desk: ConsoleClien
     assert "Not changed 2" in Page.parse(change(desk, "publish", boxes).text).text
 
 
+@pytest.mark.quick("pending-status-pending", "cancel-event_status-cancelled")
 @pytest.mark.parametrize(
     ("action", "column", "value"),
     [
@@ -234,6 +237,7 @@ def test_undo_restores_only_own_changes(app: RunningApp, desk: ConsoleClient) ->
     assert "Undo" not in other.page(location).text
 
 
+@pytest.mark.quick("fields0", "fields3")
 @pytest.mark.parametrize(
     "fields",
     [

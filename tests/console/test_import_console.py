@@ -5,11 +5,20 @@ from typing import Any
 
 import pytest
 
+from tests.api.conftest import StartApp
 from tests.api.running_app import Caller, RunningApp
-from tests.console.console_client import ConsoleClient, Page
+from tests.console.console_client import ConsoleClient, Page, set_passwords
 from tests.console.import_jobs import run_import_jobs
 
 PATH = "/console/imports"
+
+
+@pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, whose queue the tests empty."""
+    started = start_single_site_for_module()
+    set_passwords(started)
+    return started
 
 
 def make_calendar(*events: tuple[str, str, str]) -> bytes:

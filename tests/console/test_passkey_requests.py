@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.api.running_app import RunningApp
-from tests.console.console_client import BASE_URL, ConsoleClient
+from tests.console.console_client import ConsoleClient
 
 JSON = {"accept": "application/json"}
 
@@ -16,8 +16,8 @@ def encode(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def make_credential(challenge: str, **changes: Any) -> dict[str, Any]:
-    client_data = {"type": "webauthn.get", "challenge": challenge, "origin": BASE_URL, "crossOrigin": False}
+def make_credential(host: str, challenge: str, **changes: Any) -> dict[str, Any]:
+    client_data = {"type": "webauthn.get", "challenge": challenge, "origin": f"https://{host}", "crossOrigin": False}
     response = {
         "clientDataJSON": encode(orjson.dumps(client_data)),
         "authenticatorData": encode(b"\0" * 37),
@@ -38,7 +38,7 @@ def get_challenge(client: ConsoleClient) -> str:
     assert response.headers["cache-control"] == "private, no-store"
     options = response.json()
     assert (options["rpId"], options["userVerification"], options.get("allowCredentials", [])) == (
-        "calendar.test",
+        client.app.host,
         "required",
         [],
     )
@@ -53,7 +53,7 @@ def test_registration_requires_resident_key_and_verification(editor: ConsoleClie
         "requireResidentKey": True,
         "userVerification": "required",
     }
-    assert options["rp"] == {"id": "calendar.test", "name": "Kalends"}
+    assert options["rp"] == {"id": editor.app.host, "name": "Kalends"}
     assert options["user"]["name"] == "editor"
 
 
@@ -61,11 +61,11 @@ def test_forged_and_malformed_responses_are_rejected(app: RunningApp) -> None:
     client = ConsoleClient(app, client_ip="203.0.113.9")
     challenge = get_challenge(client)
     credentials: list[Any] = [
-        make_credential(challenge),  # an unknown passkey
-        make_credential(encode(b"\0" * 64)),
-        make_credential(challenge, response={}),
-        make_credential(challenge, response={"clientDataJSON": "%%%"}),
-        make_credential(challenge, rawId=5),
+        make_credential(app.host, challenge),  # an unknown passkey
+        make_credential(app.host, encode(b"\0" * 64)),
+        make_credential(app.host, challenge, response={}),
+        make_credential(app.host, challenge, response={"clientDataJSON": "%%%"}),
+        make_credential(app.host, challenge, rawId=5),
         {},
         [],
         "text",
@@ -79,7 +79,7 @@ def test_forged_and_malformed_responses_are_rejected(app: RunningApp) -> None:
 
 def test_failures_are_throttled_by_client_only(app: RunningApp) -> None:
     client, other = ConsoleClient(app, client_ip="203.0.113.10"), ConsoleClient(app, client_ip="203.0.113.11")
-    body = {"credential": make_credential(get_challenge(client))}
+    body = {"credential": make_credential(app.host, get_challenge(client))}
     statuses = [
         client.request("POST", "/console/sign-in/passkey", json=body, headers=JSON).status_code for _ in range(11)
     ]

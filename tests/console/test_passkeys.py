@@ -8,10 +8,11 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, Response
 
-from kalends.core.clock import utc_now
-from kalends.operations.passkeys import is_valid_challenge, make_challenge
+from kalends.accounts.operations.sign_in_methods import is_valid_challenge, make_challenge
+from kalends.core.times import utc_now
+from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
-from tests.console.console_client import PASSWORD
+from tests.console.console_client import PASSWORD, set_passwords
 from tests.servers import Server
 
 SECRET = b"s" * 32
@@ -20,6 +21,14 @@ AUTHENTICATOR = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
     "isUserVerified": True, "automaticPresenceSimulation": True,
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, which the server also shows at localhost."""
+    started = start_single_site_for_module()
+    set_passwords(started)
+    return started
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kalends.kinds import BY_NAME
+from kalends.calendar.kinds import BY_NAME
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page
 
@@ -42,6 +42,7 @@ def read_revision(client: ConsoleClient, kind: str, record_id: int) -> str:
     return client.page(f"/console/{kind}/{record_id}").fields["base_revision"][0]
 
 
+@pytest.mark.quick("venues", "tags")
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_every_field_is_saved_and_shown_again(editor: ConsoleClient, kind: str) -> None:
     record_id = create(editor, kind, **SAMPLES[kind])
@@ -55,6 +56,7 @@ def test_every_field_is_saved_and_shown_again(editor: ConsoleClient, kind: str) 
     assert read_revision(editor, kind, record_id) == page.fields["base_revision"][0]
 
 
+@pytest.mark.quick("venues", "tags")
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_form_has_all_parameters_of_kind(editor: ConsoleClient, kind: str) -> None:
     fields = set(editor.page(f"/console/{kind}/new").fields)
@@ -175,6 +177,7 @@ def test_deletion_of_category_announces_consequences(editor: ConsoleClient, app:
     assert caller.read("events", event["id"])["categories"] == []
 
 
+@pytest.mark.quick("venues", "tags")
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_changes_of_others_are_merged(editor: ConsoleClient, app: RunningApp, kind: str) -> None:
     record_id = create(editor, kind, **{**SAMPLES[kind], **NAMES[kind]})
@@ -233,6 +236,7 @@ def test_contributor_edits_own_unpublished_venue(contributor: ConsoleClient, edi
     assert "/venue/contributed/" in table
 
 
+@pytest.mark.quick("contributor-allowed0", "editor-allowed2")
 @pytest.mark.parametrize(
     ("role", "allowed"),
     [

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kalends.operations import merges
+from kalends.calendar.operations import form_work
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient
 
@@ -59,6 +59,7 @@ def test_address_follows_a_chain_of_merges(editor: ConsoleClient, app: RunningAp
     assert read_redirect(app, f"/?p={first}")[1].startswith("/venue/chain-0")
 
 
+@pytest.mark.quick("venues", "tags")
 @pytest.mark.parametrize("kind", KINDS)
 def test_events_and_addresses_move(editor: ConsoleClient, app: RunningApp, kind: str) -> None:
     _, param, path = KINDS[kind]
@@ -186,11 +187,11 @@ def test_only_editors_merge(app: RunningApp, role: str) -> None:
 
 
 def test_many_events_move_in_batches(editor: ConsoleClient, app: RunningApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merges, "BATCH_SIZE", 2)
+    monkeypatch.setattr(form_work, "BATCH_SIZE", 2)
     old, target = add(app, "organizers", "Busy"), add(app, "organizers", "Busier")
     made = [app.caller("editor").create("events", **EVENT, organizer=[old])["id"] for _ in range(5)]
     assert merge(editor, "organizers", old, target).status_code == 303
     assert [linked_ids(app, "organizers", event) for event in made] == [[target]] * 5
-    monkeypatch.setattr(merges, "MAX_EVENTS", 4)
+    monkeypatch.setattr(form_work, "MAX_MERGED_EVENTS", 4)
     other = add(app, "organizers", "Other")
     assert editor.post(f"/console/organizers/{target}/merge", {"into": str(other)}).status_code == 400

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser
 
-from kalends.core.html.sanitize import clean_html
+from kalends.core.sanitize import clean_html
 from tests.console.pastes import PASTES
 from tests.console.rich_text_page import ADDRESS, open_rich_text, open_rich_texts
 from tests.pages.browser_page import find_violations

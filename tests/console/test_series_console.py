@@ -67,6 +67,7 @@ def test_new_event_with_a_rule_becomes_a_series(editor: ConsoleClient, api: Seri
     assert "Yoga" in editor.page("/console/series").text
 
 
+@pytest.mark.quick("fields0-FREQ=DAILY;INTERVAL=2;UNTIL=20310506", "fields4-FREQ=WEEKLY;BYDAY=TU,TH")
 @pytest.mark.parametrize(
     ("fields", "rrule"),
     [

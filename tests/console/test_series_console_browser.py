@@ -71,6 +71,7 @@ class Keyboard(Mouse):
 
     def press(self, selector: str) -> None:
         control = self.page.locator(selector).first
+        expect(control).to_be_visible()  # A control that a script has yet to show takes no focus.
         control.focus()
         is_link = control.evaluate("node => node.tagName === 'A'")
         self.page.keyboard.press("Enter" if is_link else "Space")

@@ -8,13 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
-from kalends.console.request import ConsoleRoute
-from kalends.console.routes import ROUTES
+from kalends.accounts.operations.sign_in_methods import Purpose, create_link_token, hash_token
+from kalends.console.console_request import ConsoleRoute
 from kalends.core import credentials
-from kalends.http.sessions import COOKIE
-from kalends.operations.sessions import Purpose, create_link_token, hash_token
+from kalends.http.auth import COOKIE
+from kalends.routes import CONSOLE as ROUTES
+from tests.api.conftest import StartApp
 from tests.api.running_app import API_PATH, HOST, RunningApp
-from tests.console.console_client import PASSWORD, ConsoleClient
+from tests.console.console_client import PASSWORD, ConsoleClient, set_passwords
 from tests.soak import SOAK
 
 OWN, OTHER = f"https://{HOST}", "https://evil.example"
@@ -60,6 +61,14 @@ def send(client: ConsoleClient, method: str, path: str, fetch_site: str | None, 
 
 
 @pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, all of which the thief reads."""
+    started = start_single_site_for_module()
+    set_passwords(started)
+    return started
+
+
+@pytest.fixture(scope="module")
 def victim(app: RunningApp) -> ConsoleClient:
     return ConsoleClient.signed_in(app, "editor")
 
@@ -74,6 +83,10 @@ def describe_state(app: RunningApp) -> list[Any]:
     return [*app.sql("SELECT revision FROM sites"), *app.sql("SELECT display_name FROM users ORDER BY id")]
 
 
+@pytest.mark.quick(
+    "POST-/console/account-options0-303-same-origin-",
+    "POST-/api/calendar/events/v1/tags/{tag}?_method=DELETE-options2-200-None-None-",
+)
 @pytest.mark.parametrize(("fetch_site", "origin", "is_accepted"), HEADERS)
 @pytest.mark.parametrize(("method", "path", "options", "status"), WRITES)
 def test_forged_write_is_rejected(
@@ -88,6 +101,7 @@ def test_forged_write_is_rejected(
     app.sql("UPDATE users SET display_name = login")
 
 
+@pytest.mark.quick("PATCH-/api/calendar/events/v1/", "POST-/api/calendar/events/v1/tags/{tag}?_method=PATCH-")
 @pytest.mark.parametrize(("method", "path", "options", "status"), MORE_WRITES)
 def test_method_override_does_not_avoid_the_check(
     app: RunningApp, victim: ConsoleClient, method: str, path: str, options: dict[str, Any], status: int
@@ -101,6 +115,7 @@ def test_method_override_does_not_avoid_the_check(
             return
 
 
+@pytest.mark.quick("/console/sign-in", "/console/link/x")
 @pytest.mark.parametrize("path", ["/console/sign-in", "/console/sign-out", "/console/reset", "/console/link/x"])
 def test_forms_without_session_are_protected_too(app: RunningApp, path: str) -> None:
     for fetch_site, origin, is_accepted in HEADERS:
@@ -167,6 +182,7 @@ def dump_database(app: RunningApp) -> list[bytes]:
     ]
 
 
+@pytest.mark.quick("editor-seen_at-13 days 23 hours-True", "administrator-created_at-30 days 1 hour-False")
 @pytest.mark.parametrize(
     ("login", "column", "age", "is_valid"),
     [
@@ -239,6 +255,7 @@ TARGETS = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick("https://evil.example/", "")
 @pytest.mark.parametrize("target", TARGETS)
 def test_next_never_leads_to_another_host(app: RunningApp, victim: ConsoleClient, target: str) -> None:
     responses = [

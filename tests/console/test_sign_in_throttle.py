@@ -9,11 +9,10 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
-from kalends.core.throttle import Limit, remaining_count, seconds_to_wait
-from kalends.http.account_passwords import LIMITS, AccountPasswords
-from kalends.http.auth import PER_ACCOUNT, PER_ACCOUNT_AND_IP, PER_IP
+from kalends.core.limits import Limit, remaining_count, seconds_to_wait
+from kalends.core.times import utc_now
+from kalends.http.auth import LIMITS, PER_ACCOUNT, PER_ACCOUNT_AND_IP, PER_IP, AccountPasswords
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient
 

@@ -14,7 +14,7 @@ import yaml
 
 from kalends.settings import Settings
 from tests.docs.page_commands import PROJECT
-from tests.docs.test_references import check
+from tests.unit.docs.test_references import check
 from tools import image, postgres
 
 FILES = [PROJECT / "compose.yaml", PROJECT / "deploy" / "compose" / "varnish.yaml"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.page_commands import PROJECT
-from tests.docs.test_references import check
+from tests.unit.docs.test_references import check
 
 UNITS = sorted((PROJECT / "deploy" / "systemd").glob("*.service"))
 MAX_EXPOSURE = 2.0

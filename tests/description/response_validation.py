@@ -4,20 +4,22 @@
 """
 
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 from urllib.parse import parse_qs
 
 import jsonschema_rs
 import orjson
 
-from kalends.api.catalog import Interface
-from kalends.api.description import headers
+from kalends.api.description import error_codes
 from kalends.api.description.document import build_path, make_document
 from kalends.asgi import Application
+from kalends.http.router import Interface
+from kalends.routes import EXTENSION, INTERFACE
 
 TRANSPORT_HEADERS = {"content-type", "content-length", "content-encoding"}
-COMMON_HEADERS = {name.lower() for name in headers.COMMON_HEADERS}
+COMMON_HEADERS = {name.lower() for name in error_codes.COMMON_HEADERS}
+INTERFACES = {interface.namespace: interface for interface in (INTERFACE, EXTENSION)}
 Scope = Any
 
 
@@ -27,7 +29,7 @@ class UndocumentedResponse(AssertionError):
 
 @cache
 def load_document(namespace: str) -> dict[str, Any]:
-    document: dict[str, Any] = orjson.loads(make_document(namespace, "en", 12))
+    document: dict[str, Any] = orjson.loads(make_document(INTERFACES[namespace], "en", 12))
     return document
 
 
@@ -59,6 +61,7 @@ def resolve_reference(document: dict[str, Any], node: dict[str, Any]) -> dict[st
 
 
 def wrap_application(call_original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @wraps(call_original)
     async def call_checked(self: Application, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await call_original(self, scope, receive, send)
@@ -108,7 +111,7 @@ class RecordedResponse:
     def _check(self, interface: Interface, path_below: str) -> None:
         namespace = interface.namespace
         self._check_error_language(namespace)
-        route = interface.find(path_below)
+        route = interface.router.find(path_below)
         if path_below in ("", "/doc"):
             path = path_below or "/"
         elif route is None:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.running_app import API_URL, RunningApp
+from tests.api.running_app import RunningApp
 from tests.description.client import ApiError, Client, models
 from tools import client as generator
 
@@ -16,7 +16,9 @@ def test_generated_client_models_are_current() -> None:
 
 def test_client_supports_all_verbs_of_all_kinds(app: RunningApp) -> None:
     user = app.users["administrator"]
-    app.run(_use_client(Client(API_URL, (user.login, user.password), transport=httpx.ASGITransport(app=app.asgi))))
+    app.run(
+        _use_client(Client(app.api_url, (user.login, user.password), transport=httpx.ASGITransport(app=app.asgi)))
+    )
 
 
 async def _use_client(client: Client) -> None:

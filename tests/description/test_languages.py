@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from kalends.core.messages import Message
-from kalends.http.language import LANGUAGES, choose_language, find_language, translator
+from kalends.core.messages import LANGUAGES, Message, choose_language, find_language, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.running_app import API_URL, Caller, RunningApp, expect_json
+from tests.api.running_app import Caller, RunningApp, expect_json
 from tools import translations
 
 
@@ -84,6 +83,7 @@ def test_values_are_interpolated_into_translated_message() -> None:
     )
 
 
+@pytest.mark.quick("en", "ja")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_errors_are_translated(anonymous: Caller, language: str) -> None:
     english = anonymous.get("/events", {"per_page": "x"}).json()
@@ -143,5 +143,5 @@ def test_document_supports_conditional_requests(anonymous: Caller) -> None:
 
 
 def test_errors_outside_api_are_translated(anonymous: Caller) -> None:
-    response = anonymous.get(API_URL.partition("/api")[0] + "/nothing", headers={"Accept-Language": "es"})
+    response = anonymous.get("//nothing", headers={"Accept-Language": "es"})
     assert (response.status_code, response.json()["message"]) == (404, "Ninguna ruta coincide con la URL solicitada.")

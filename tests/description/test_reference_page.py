@@ -7,12 +7,12 @@ import pytest
 
 from kalends.api.description.document import build_path
 from kalends.api.description.reference import FILES, POLICY
-from kalends.api.routes import EXTENSION, INTERFACE
-from kalends.http.language import LANGUAGES
+from kalends.core.messages import LANGUAGES
+from kalends.routes import EXTENSION, INTERFACE
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
 from tests.api.running_app import Caller, RunningApp, assert_error
 
-DOCS = "http://calendar.test/docs"
+DOCS = "//docs"
 VOID = {"meta", "link", "input", "br"}
 
 
@@ -39,6 +39,7 @@ class PageParser(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.quick("en", "ja")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_is_valid_in_each_language(anonymous: Caller, language: str) -> None:
     response = anonymous.get(DOCS, {"lang": language})
@@ -64,6 +65,7 @@ def test_policy_forbids_inline_and_third_party_content() -> None:
     assert re.findall(r"https?:", POLICY) == []
 
 
+@pytest.mark.quick("reference.css", "icon.svg")
 @pytest.mark.parametrize("name", FILES)
 def test_page_assets_are_served(anonymous: Caller, name: str) -> None:
     response = anonymous.get(f"{DOCS}/{name}")

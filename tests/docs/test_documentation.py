@@ -10,12 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kalends.api.description import headers
-from kalends.api.description.errors import ERROR_CODES
-from kalends.api.routes import EXTENSION, INTERFACE
-from kalends.core.clock import utc_now
+from kalends.accounts.operations import user_accounts
+from kalends.api.description import error_codes
+from kalends.api.description.error_codes import ERROR_CODES
 from kalends.core.params import Param
-from kalends.operations import accounts
+from kalends.core.times import utc_now
+from kalends.routes import EXTENSION, INTERFACE
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
 from tests.docs.page_commands import (
@@ -59,7 +59,7 @@ def test_documented_commands_print_documented_output(
 
 
 def test_quickstarts_work_on_one_server(database_url: str, tmp_path: Path) -> None:
-    """Follow all quickstarts on an empty site; tests/test_run.py follows them backwards on that of `just demo`."""
+    """Follow all quickstarts on an empty site; tests/startup/test_run.py follows them backwards after `just demo`."""
     (tmp_path / ".local").mkdir()
     password = asyncio.run(add_administrator(database_url, "admin"))
     (tmp_path / ".local" / "password").write_text(f"{password}\n")
@@ -94,8 +94,8 @@ async def add_administrator(database_url: str, login: str) -> str:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
-            await accounts.add_user(tx, login, "administrator", "")
-            return await accounts.add_application_password(tx, login, "laptop")
+            await user_accounts.add_user(tx, login, "administrator", "")
+            return await user_accounts.add_application_password(tx, login, "laptop")
     finally:
         await database.close()
 
@@ -158,7 +158,9 @@ def test_all_settings_codes_parameters_and_headers_are_documented() -> None:
     reference_text = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
     assert [row.code for row in ERROR_CODES if f"`{row.code.replace('*', '…')}`" not in reference_text] == []
     assert [p.name for p in list_params() if f"| `{p.name}`" not in reference_text] == []
-    assert [name for name in (*headers.HEADERS, *headers.PARAMETERS) if f"| `{name}`" not in reference_text] == []
+    assert [
+        name for name in (*error_codes.HEADERS, *error_codes.PARAMETERS) if f"| `{name}`" not in reference_text
+    ] == []
 
 
 def test_documented_error_codes_exist() -> None:

@@ -7,9 +7,11 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from kalends.core.record_types import Event, SeriesReference
+from kalends.calendar.rules.record_types import Event, SeriesReference
 from kalends.core.recurrence import expand, read_rule
-from kalends.core.series import (
+from kalends.core.times import DateTimeInput, Span, event_span
+from kalends.feeds.series_ics import Content, SeriesCalendar, SeriesDate, list_sections
+from kalends.series.rules.series_slots import (
     Date,
     Definition,
     Part,
@@ -21,9 +23,6 @@ from kalends.core.series import (
     list_dates,
     shift,
 )
-from kalends.core.times import DateTimeInput, Span, event_span
-from kalends.feeds.series_ics import SeriesCalendar, SeriesDate
-from kalends.feeds.series_sections import Content, list_sections
 
 RULES = (
     "FREQ=DAILY", "FREQ=DAILY;INTERVAL=3",

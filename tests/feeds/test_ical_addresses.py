@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from kalends.website.routes import ROUTES
-from tests.api.conftest import StartApp
+from kalends.routes import PAGES
 from tests.api.running_app import RunningApp
 from tests.feeds.ical_readers import IcalJs, read_with_icalendar
 from tests.series.series_client import SeriesClient
@@ -30,7 +29,6 @@ ADDRESSES = {
     "/events/page/2/?{}": ALL,
     "/events/map/?{}": ALL,
     "/events/search/?search=market&{}": ["Market"],
-    "/embed/events/list/?{}": ALL,
     "/index.php?{}": ALL,
     "/events/month/2031-12/?{}": ["Market", "Ball"],
     "/events/2031-12/?{}": ["Market", "Ball"],
@@ -72,8 +70,8 @@ HTML = [("accept", "text/html,*/*")]
 
 
 @pytest.fixture(scope="module")
-def app(start_app_for_module: StartApp) -> RunningApp:
-    started = start_app_for_module({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
+def app(shared_app_with_purges: RunningApp) -> RunningApp:
+    started = shared_app_with_purges.add_site()
     started.set_site("timezone", "Europe/Berlin")
     editor = started.caller("editor")
     music = editor.create("categories", name="Music")
@@ -125,9 +123,10 @@ def test_responses_are_cached_by_what_they_contain(app: RunningApp) -> None:
             body = get(app, template.format("ical=1"))[2].decode()
             assert [entry.summary for entry in read_with_icalendar(body)] == ADDRESSES[template]
     tags = get(app, "/venue/hall/?ical=1")[1]["surrogate-key"].split()
-    assert {"s1", "s1-events", "s1-venues"} <= set(tags)
+    assert {f"s{app.site_id}{kind}" for kind in ("", "-events", "-venues")} <= set(tags)
 
 
+@pytest.mark.quick("/events/?ical=1", "/events/month/2031-12/?ical=yes")
 @pytest.mark.parametrize("address", ["/events/?ical=1", "/event/market/?ical=1", "/events/month/2031-12/?ical=yes"])
 def test_conditional_and_head_requests(app: RunningApp, address: str) -> None:
     _, headers, body = get(app, address)
@@ -194,9 +193,9 @@ def test_no_page_ignores_the_parameter(app: RunningApp) -> None:
                 "/tag/winter/", "/series/yoga/")  # fmt: skip
     dates = {"start_date": "2050-01-04 19:30:00", "end_date": "2050-01-04 21:00:00"}
     SeriesClient(app.caller("editor")).create(rule="FREQ=WEEKLY;COUNT=3", **dates)
-    for route in [route for route in ROUTES if route.is_page]:
+    for route in [route for route in PAGES.pages if route.is_page]:
         matching = [path for path in examples if re.fullmatch(route.pattern, path)]
         assert matching, route.pattern
         for path in matching:
-            for prefix in ("", "/embed"):
-                assert get(app, f"{prefix}{path}?utm=1&ical=1")[1]["content-type"].startswith("text/calendar"), path
+            assert get(app, f"{path}?utm=1&ical=1")[1]["content-type"].startswith("text/calendar"), path
+            assert get(app, f"/embed{path}?utm=1&ical=1")[0] == 404, path

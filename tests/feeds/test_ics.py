@@ -9,7 +9,6 @@ import pytest
 
 from kalends.feeds.ics import Calendar as OwnCalendar
 from kalends.feeds.ics import Times, begin_calendar, escape, fold
-from tests.api.conftest import StartApp
 from tests.api.running_app import Caller, RunningApp
 from tests.feeds.ical_readers import read_with_icalendar, unfold_lines
 
@@ -34,8 +33,8 @@ def property_value(lines: list[str], name: str) -> str:
 
 
 @pytest.fixture
-def app(start_app: StartApp) -> RunningApp:
-    started = start_app({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
+def app(shared_app_with_purges: RunningApp) -> RunningApp:
+    started = shared_app_with_purges.add_site()
     started.set_site("timezone", "Europe/Berlin")
     started.set_site("name", "Lindenstadt; Kultur")
     return started
@@ -80,7 +79,7 @@ def test_event_with_all_fields(app: RunningApp, editor: Caller) -> None:
     assert lines[:begin] == [
         "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Kalends//Calendar//EN", "CALSCALE:GREGORIAN", "METHOD:PUBLISH",
         r"NAME:Lindenstadt\; Kultur", r"X-WR-CALNAME:Lindenstadt\; Kultur", "X-WR-TIMEZONE:Europe/Berlin",
-        "SOURCE;VALUE=URI:http://calendar.test/events.ics", "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
+        f"SOURCE;VALUE=URI:{app.base_url}/events.ics", "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
         "X-PUBLISHED-TTL:PT1H",
         # Only the transitions during the event: summer time begins in its night.
         "BEGIN:VTIMEZONE", "TZID:Europe/Berlin",
@@ -152,6 +151,7 @@ def test_default_feed_starts_at_previous_month(app: RunningApp, editor: Caller) 
     assert titles == ["last month", "runs", "today"]
 
 
+@pytest.mark.quick("trash", "private")
 @pytest.mark.parametrize("way", ["trash", "draft", "private"])
 def test_withdrawn_event_is_cancelled_temporarily(app: RunningApp, editor: Caller, way: str) -> None:
     event = editor.create("events", **EVENT, description="Secret by now")
@@ -255,7 +255,7 @@ def test_feed_is_cacheable_until_changed(app: RunningApp, editor: Caller) -> Non
     editor.create("events", **EVENT)
     _, headers, body = app.raw("GET", "/events.ics")
     assert headers["cache-control"].startswith("public")
-    assert re.search(r"\bs1-events\b", headers["surrogate-key"])
+    assert f"s{app.site_id}-events" in headers["surrogate-key"].split()
     status, again, nothing = app.raw("GET", "/events.ics", headers=[("if-none-match", headers["etag"])])
     assert (status, again["etag"], nothing) == (304, headers["etag"], b"")
     assert app.raw("GET", "/events.ics")[2] == body

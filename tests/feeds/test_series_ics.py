@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from kalends.core.record_types import Event
+from kalends.calendar.rules.record_types import Event
 from kalends.core.times import format_datetime
 from kalends.feeds.ics import Calendar
 from kalends.feeds.series_ics import write_series

@@ -163,12 +163,38 @@ def test_cancelled_event_comes_back_as_same_entry(start_app: StartApp) -> None:
     assert replace(entries[-1], sequence=first.sequence) == first
 
 
+def test_sequence_grows_with_time_and_place_only(start_app: StartApp) -> None:
+    """Calendars ask their owners again if SEQUENCE grows."""
+    app = start_app()
+    author = EventEditor(app.caller("editor"))
+
+    def read_sequence(**values: Any) -> int:
+        author._write(**values)
+        (entry,) = read_with_icalendar(read_feed(app))
+        return entry.sequence
+
+    sequence = read_sequence()
+    for values in (
+        {"start_date": "2031-01-01 09:00"},
+        {"end_date": "2031-01-01 13:00"},
+        {"timezone": "Europe/Lisbon"},
+        {"all_day": True},
+        {"venue": author.venues[1]},
+        {"event_status": "postponed"},
+    ):
+        raised = read_sequence(**values)
+        assert raised > sequence, values
+        sequence = raised
+    for values in ({"title": "Renamed"}, {"description": "Longer"}, {"featured": True}):
+        assert read_sequence(**values) == sequence, values
+
+
 def test_feed_bytes_are_identical_in_all_processes(start_app: StartApp) -> None:
     app = start_app({"KALENDS_CACHE_MB": "0"})
     author = EventEditor(app.caller("editor"))
     text = read_feed(app)
     tag = app.raw("GET", "/events.ics")[1]["etag"]
-    with RunningApp(app.database_url, app.users) as other:
+    with app.twin() as other:
         assert read_feed(other) == text
         # A change of something that the feed does not show leaves it as it is.
         author.editor.create("organizers", organizer="Nobody's")

@@ -57,11 +57,12 @@ def test_sitemap_contains_only_public_records(app: RunningApp) -> None:
         editor.create("events", title=f"Not {number}", **times, **more)
     index = ElementTree.fromstring(get(app, "/sitemap.xml"))
     parts = [node.text for node in index.iter(f"{MAP}loc")]
-    assert parts == ["http://calendar.test/sitemap/0.xml", "http://calendar.test/sitemap/terms.xml"]
+    assert parts == [f"{app.base_url}/sitemap/0.xml", f"{app.base_url}/sitemap/terms.xml"]
     posts, terms = (
-        [node.text for node in ElementTree.fromstring(get(app, part[20:])).iter(f"{MAP}loc")] for part in parts
+        [node.text for node in ElementTree.fromstring(get(app, path)).iter(f"{MAP}loc")]
+        for path in ("/sitemap/0.xml", "/sitemap/terms.xml")
     )
-    assert posts == ["http://calendar.test/events/", public["url"], "http://calendar.test/venue/hall/"]
+    assert posts == [f"{app.base_url}/events/", public["url"], f"{app.base_url}/venue/hall/"]
     assert terms == [tag["url"]]
     assert app.raw("GET", "/sitemap/1.xml")[0] == 404
 
@@ -70,4 +71,4 @@ def test_robots_txt_excludes_unbounded_pages(app: RunningApp) -> None:
     lines = get(app, "/robots.txt").decode().split("\n")
     assert lines[0] == "User-agent: *"
     assert {"Disallow: /events/day/", "Disallow: /events/week/", "Disallow: /api/calendar/events/v1/"} <= set(lines)
-    assert "Sitemap: http://calendar.test/sitemap.xml" in lines
+    assert f"Sitemap: {app.base_url}/sitemap.xml" in lines

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kalends.core.errors import InvalidValue
-from kalends.core.imports.ical import read_calendar
-from kalends.core.imports.records import ImportedRecord, Rejection
+from kalends.imports.rules.ical_calendar import read_calendar
+from kalends.imports.rules.import_records import ImportedRecord, Rejection
 
 FOLDER = Path(__file__).with_name("ical_corpus")
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ics"))

@@ -8,14 +8,16 @@ from typing import Any
 
 import orjson
 
-from kalends.core.clock import utc_now
-from kalends.core.imports.records import ImportedRecord, ParsedSource
-from kalends.kinds.kind import Actor
-from kalends.operations.context import OperationContext
-from kalends.operations.imports import applying, runs, undo
-from kalends.store import Row, imports
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.kind import Actor
+from kalends.core.times import utc_now
+from kalends.imports.operations import apply as applying
+from kalends.imports.operations import import_runs, undo
+from kalends.imports.rules.import_records import ImportedRecord, ParsedSource
+from kalends.imports.storage import import_tables
+from kalends.store import Row
 from kalends.store.database import Database, Transaction
-from tests.api.running_app import HOST, RunningApp
+from tests.api.running_app import RunningApp
 
 
 def event(identity: str = "a@x", title: str = "Concert", day: str = "2027-05-01", **values: Any) -> ImportedRecord:
@@ -24,27 +26,26 @@ def event(identity: str = "a@x", title: str = "Concert", day: str = "2027-05-01"
 
 
 @asynccontextmanager
-async def writing(
-    database: Database, user_id: int, now: datetime | None = None
-) -> AsyncIterator[tuple[Transaction, OperationContext]]:
+async def writing(app: RunningApp, database: Database) -> AsyncIterator[tuple[Transaction, OperationContext]]:
     """Open a writing transaction as an editor."""
-    async with database.transaction(HOST, now or utc_now(), writing=True) as tx:
+    user_id = app.users["editor"].id
+    async with database.transaction(app.site_id, utc_now(), writing=True) as tx:
         await tx.lock_site(user_id)
         yield tx, OperationContext(tx, Actor(user_id, "editor"), "", "")
 
 
 def add_source(app: RunningApp, **values: Any) -> int:
     async def add(database: Database) -> int:
-        user_id = app.users["editor"].id
-        async with writing(database, user_id) as (tx, _):
-            defaults = {"kind": "ical", "name": "Hall", "owner_id": user_id, "default_status": "publish"}
-            return await imports.add_source(tx, {**defaults, **values})
+        owner_id = app.users["editor"].id
+        async with writing(app, database) as (tx, _):
+            defaults = {"kind": "ical", "name": "Hall", "owner_id": owner_id, "default_status": "publish"}
+            return await import_tables.add_source(tx, {**defaults, **values})
 
     return app.run_with_database(add)
 
 
 async def find_source(tx: Transaction, source_id: int) -> Row:
-    source = await imports.find_source(tx, source_id)
+    source = await import_tables.find_source(tx, source_id)
     assert source is not None
     return source
 
@@ -60,8 +61,7 @@ class Subscription:
 
     @classmethod
     def add(cls, app: RunningApp, **values: Any) -> "Subscription":
-        site_id = int(app.sql("SELECT id FROM sites")[0]["id"])
-        return cls(app, add_source(app, **values), site_id, utc_now())
+        return cls(app, add_source(app, **values), app.site_id, utc_now())
 
     def plan(self, *records: ImportedRecord, **options: Any) -> int:
         """Plan a fetch an hour after the last one; return the ID of the run."""
@@ -69,11 +69,18 @@ class Subscription:
         span = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC))
         rejections = options.pop("rejections", ())
         parsed = ParsedSource(records, rejections, span)
-        return self.app.run_with_database(
-            lambda database: runs.plan(
-                database, self.site_id, self.source_id, parsed, user_id=None, now=self.now, **options
-            ),
-        )
+        find_candidates = options.pop("find_candidates", None)
+
+        async def plan(database: Database) -> int:
+            run_id = await import_runs.begin_run(
+                database, self.site_id, self.source_id, user_id=None, now=self.now, **options
+            )
+            await import_runs.fill_run(
+                database, self.site_id, run_id, parsed, now=self.now, find_candidates=find_candidates
+            )
+            return run_id
+
+        return self.app.run_with_database(plan)
 
     def apply(self, run_id: int, **options: Any) -> dict[str, int]:
         return self.app.run_with_database(
@@ -111,7 +118,7 @@ class Subscription:
             {
                 **dict(row),
                 "changes": orjson.loads(row["changes"]),
-                "reasons": [str(imports.decode_message(entry)) for entry in orjson.loads(row["reasons"])],
+                "reasons": [str(import_tables.decode_message(entry)) for entry in orjson.loads(row["reasons"])],
             }
             for row in self.app.sql("SELECT * FROM import_rows WHERE run_id = $1 ORDER BY number", run_id)
         ]

@@ -10,16 +10,16 @@ import httpx
 import openpyxl
 import pytest
 
-from kalends.adapters.table_reader import read_table
-from kalends.adapters.table_writer import XLSX_TYPE, write_csv, write_xlsx
-from kalends.core.imports.table_headers import KINDS
-from kalends.core.languages import LANGUAGES
-from kalends.kinds import BY_NAME
-from kalends.operations import exports
-from tests.api.running_app import HOST, Caller, RunningApp, assert_error
+from kalends.calendar.kinds import BY_NAME
+from kalends.core.messages import LANGUAGES
+from kalends.imports.adapters.table_reader import read_table
+from kalends.imports.adapters.table_writer import XLSX_TYPE, write_csv, write_xlsx
+from kalends.imports.operations import exports
+from kalends.imports.rules.table_headers import TABLE_KINDS
+from tests.api.running_app import Caller, RunningApp, assert_error
 from tests.console.console_client import ConsoleClient
 
-EXTENSION = f"http://{HOST}/api/kalends/v1"
+EXTENSION = "//api/kalends/v1"
 YEARS = {"start_date": "2020-01-01", "end_date": "2040-01-01"}
 
 
@@ -93,7 +93,7 @@ def test_csv_has_the_values_of_the_records(filled: RunningApp) -> None:
 
 
 def test_no_cell_of_a_csv_is_a_formula(filled: RunningApp) -> None:
-    for kind in KINDS:
+    for kind in TABLE_KINDS:
         rows = read_csv(export(filled.caller("editor"), kind))
         cells = [cell for row in rows for cell in row.values()]
         assert [cell for cell in cells if cell[:1] in ("=", "+", "@", "\t", "\r")] == []
@@ -116,11 +116,12 @@ def test_spreadsheet_has_typed_cells_and_no_formulas(filled: RunningApp) -> None
     assert not [cell for row in rows for cell in row if cell.data_type == "f"]
 
 
+@pytest.mark.quick("en", "ja")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_headers_are_in_the_language_of_the_caller(filled: RunningApp, language: str) -> None:
     response = export(filled.caller("editor"), lang=language)
     assert response.headers["content-language"] == language
-    assert len(read_csv(response)[0]) == len(KINDS["events"])
+    assert len(read_csv(response)[0]) == len(TABLE_KINDS["events"])
 
 
 # Visibility and limits --------------------------------------------------------------------------
@@ -177,7 +178,8 @@ def test_list_without_records_has_a_header(start_app: Any) -> None:
 # Round trip -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.quick("csv-en-events", "xlsx-fr-organizers")
+@pytest.mark.parametrize("kind", TABLE_KINDS)
 @pytest.mark.parametrize(("format_", "language"), [("csv", "en"), ("xlsx", "de"), ("csv", "ja"), ("xlsx", "fr")])
 def test_imported_export_changes_nothing(
     filled: RunningApp, tmp_path: Path, kind: str, format_: str, language: str
@@ -214,16 +216,17 @@ def test_writers_keep_every_text(tmp_path: Path) -> None:
         assert [record.values["title"] for record in records] == [text.strip() for text in texts][: len(records)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.quick("events", "organizers")
+@pytest.mark.parametrize("kind", TABLE_KINDS)
 def test_exported_identities_find_their_records(filled: RunningApp, kind: str) -> None:
     """Those of other sites, and foreign numbers, find none."""
     rows = read_csv(export(filled.caller("editor"), kind))
     identities = [row["UID"] for row in rows]
-    base_url = f"http://{HOST}"
+    base_url = filled.base_url
     found = filled.run_operation(lambda tx: exports.find_exported(tx, BY_NAME[kind], identities, base_url))
     assert set(found) == set(identities)
     assert len(set(found.values())) == len(identities)
-    foreign = ["1", "other.example?id=1", "x", "?id=", f"{HOST}?id=99999"]
+    foreign = ["1", "other.example?id=1", "x", "?id=", f"{filled.host}?id=99999"]
     assert filled.run_operation(lambda tx: exports.find_exported(tx, BY_NAME[kind], foreign, base_url)) == {}
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kalends.core.imports.ical import read_calendar
-from kalends.core.imports.records import ImportedRecord
+from kalends.imports.rules.ical_calendar import read_calendar
+from kalends.imports.rules.import_records import ImportedRecord
 from tests.api.running_app import RunningApp
 from tests.imports.ical_corpus import FOLDER, NAMES, NOW, read_expected
 from tests.imports.site import Subscription
@@ -26,6 +26,7 @@ def read_records(name: str) -> list[ImportedRecord]:
     ]
 
 
+@pytest.mark.quick("apple_birthdays", "zimbra")
 @pytest.mark.parametrize("name", WITH_RECORDS)
 def test_calendar_is_written_once(app: RunningApp, name: str) -> None:
     records = read_records(name)

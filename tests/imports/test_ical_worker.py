@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,18 @@ from typing import Any
 import orjson
 import pytest
 
-from kalends.adapters import import_worker
-from kalends.adapters.import_worker import ImportWorker
 from kalends.core.errors import InvalidValue
-from kalends.core.imports.records import ImportedRecord, ParsedSource, Rejection
-from kalends.core.imports.transport import decode_source, decode_values, encode_result
 from kalends.core.messages import Message
+from kalends.imports.adapters import import_worker
+from kalends.imports.adapters.import_worker import ImportWorker
+from kalends.imports.rules.import_records import (
+    ImportedRecord,
+    ParsedSource,
+    Rejection,
+    decode_source,
+    decode_values,
+    encode_result,
+)
 
 CALENDAR = b"""BEGIN:VCALENDAR\r
 X-WR-CALNAME:Town\r
@@ -66,12 +73,12 @@ async def test_file_that_is_no_calendar_is_refused_with_a_message(tmp_path: Path
 
 
 PROGRAMS = {
-    "takes_memory": "x = bytearray(job['megabytes'] * main.MEGABYTE)",
+    "takes_memory": "x = bytearray(job['limits']['megabytes'] * sandboxed.MEGABYTE)",
     "takes_time": "while True: pass",
-    "writes_too_much": "print('x' * (job['output_megabytes'] * main.MEGABYTE), flush=True)",
-    "writes_nonsense": "print('nonsense', flush=True); main.os._exit(0)",
-    "writes_another_kind": "print('{\"parsed\": 7}', flush=True); main.os._exit(0)",
-    "dies": "main.os._exit(3)",
+    "writes_too_much": "print('x' * (job['limits']['file_megabytes'] * sandboxed.MEGABYTE), flush=True)",
+    "writes_nonsense": "print('nonsense', flush=True); sandboxed.os._exit(0)",
+    "writes_another_kind": "print('{\"parsed\": 7}', flush=True); sandboxed.os._exit(0)",
+    "dies": "sandboxed.os._exit(3)",
 }
 CAUSES = dict.fromkeys(PROGRAMS, "takes too much memory or time") | {
     "writes_nonsense": "is damaged",
@@ -83,12 +90,10 @@ CAUSES = dict.fromkeys(PROGRAMS, "takes too much memory or time") | {
 async def test_process_cannot_exceed_its_limits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each program has the place of the parser, with the limits that the parser sets itself."""
     program = tmp_path / "program.py"
-    program.write_text(
-        "import json, sys\nfrom kalends.adapters import import_worker_main as main\n"
-        f"job = json.load(sys.stdin)\nmain.set_limits(job)\n{PROGRAMS[name]}\n"
-    )
+    program.write_text(f"from kalends.adapters import sandboxed\njob = sandboxed.read_job()\n{PROGRAMS[name]}\n")
     monkeypatch.setattr(import_worker, "COMMAND", (sys.executable, "-I", str(program)))
-    monkeypatch.setattr(import_worker, "MAX_CPU_SECONDS", 1)
+    if name == "takes_time":
+        monkeypatch.setattr(import_worker, "LIMITS", replace(import_worker.LIMITS, cpu_seconds=1))
     with pytest.raises(InvalidValue, match=CAUSES[name]):
         await ImportWorker().parse(tmp_path, "ical", {})
 

@@ -7,16 +7,22 @@ from typing import Any
 import orjson
 import pytest
 
-from kalends.adapters.import_worker import ImportWorker
 from kalends.core.egress import read_allowed_network
-from kalends.operations.imports import jobs
-from kalends.operations.imports.fetching import make_fetcher
-from kalends.operations.imports.inputs import Tools
-from kalends.store import import_lists
+from kalends.imports import jobs as imports_jobs
+from kalends.imports.adapters.import_worker import ImportWorker
+from kalends.imports.operations.sources import Tools, make_fetcher
+from kalends.imports.storage import import_lists
 from kalends.store.database import Database
+from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.feed_server import Feed, make_calendar, serve_feed
 from tests.imports.site import Subscription, writing
+
+
+@pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, because the jobs handle all sites."""
+    return start_single_site_for_module()
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def subscribe(app: RunningApp, feed: Feed, **values: Any) -> Subscription:
 def fetch(subscription: Subscription, feed: Feed, **options: Any) -> int:
     subscription.now += timedelta(hours=1)
     return subscription.app.run_with_database(
-        lambda database: jobs.fetch_and_plan(
+        lambda database: imports_jobs.fetch_and_plan(
             database, make_tools(feed), subscription.site_id, subscription.source_id,
             user_id=None, get_now=lambda: subscription.now, options={"apply": True, **options},
         ),
@@ -121,7 +127,7 @@ def test_due_sources_are_started_once_with_jitter(app: RunningApp, feed: Feed):
     now = subscriptions[0].now
 
     async def start(database: Database) -> int:
-        return await jobs.start_due(database, now)
+        return await imports_jobs.start_due(database, now)
 
     assert (app.run_with_database(start), app.run_with_database(start)) == (3, 0)
     assert len(app.sql(waiting)) == 3
@@ -135,7 +141,7 @@ def test_due_sources_are_started_once_with_jitter(app: RunningApp, feed: Feed):
     site_id = subscriptions[0].site_id
 
     async def plan(database: Database) -> str:
-        return await jobs.plan_run(database, make_tools(feed), site_id, run_id)
+        return await imports_jobs.plan_run(database, make_tools(feed), site_id, run_id)
 
     assert (app.run_with_database(plan), app.run_with_database(plan)) == ("applied", "applied")
 
@@ -145,12 +151,12 @@ def test_an_uploaded_table(app: RunningApp):
     table = b"Title,Start,End\nTable night,2027-06-01 20:00,2027-06-01 22:00\nBroken,never,\n"
 
     async def upload(database: Database) -> None:
-        async with writing(database, app.users["editor"].id) as (tx, _):
+        async with writing(app, database) as (tx, _):
             await import_lists.save_file(tx, subscription.source_id, "programme.csv", table)
 
     app.run_with_database(upload)
     run_id = app.run_with_database(
-        lambda database: jobs.fetch_and_plan(
+        lambda database: imports_jobs.fetch_and_plan(
             database, make_tools(), subscription.site_id, subscription.source_id, user_id=app.users["editor"].id
         ),
     )

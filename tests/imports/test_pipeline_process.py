@@ -22,7 +22,8 @@ def count(app: RunningApp, text: str) -> int:
     return int(app.sql(text)[0][0])
 
 
-def test_a_killed_process_is_continued(app: RunningApp):
+def test_a_killed_process_is_continued(start_single_site: StartApp):
+    app = start_single_site()
     feed = Subscription.add(app)
     run_id = feed.plan(*[event(f"k{number}@x", f"Killed {number}") for number in range(EVENTS)])
     process = subprocess.Popen(
@@ -48,9 +49,9 @@ def test_a_killed_process_is_continued(app: RunningApp):
     assert count(app, "SELECT count(*) FROM changes WHERE kind = 'events'") == EVENTS
 
 
-def test_commands(start_app: StartApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_commands(start_single_site: StartApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    app = start_app()
+    app = start_single_site()
     url = app.database_url
     path = tmp_path / "programme.ics"
     path.write_bytes(make_calendar(["First", "Second"]))
@@ -75,8 +76,8 @@ def test_commands(start_app: StartApp, tmp_path: Path, monkeypatch: pytest.Monke
     assert count(app, "SELECT count(*) FROM events WHERE title = 'Second'") == 1
 
 
-def test_the_worker_fetches_what_is_due(start_app: StartApp, tmp_path: Path):
-    app = start_app()
+def test_the_worker_fetches_what_is_due(start_single_site: StartApp, tmp_path: Path):
+    app = start_single_site()
     with serve_feed(make_calendar(["Fetched by the worker"])) as feed:
         subscription = Subscription.add(app, url=feed.url, interval_minutes=60)
         app.sql("UPDATE import_sources SET next_run_at = now()")
@@ -88,8 +89,8 @@ def test_the_worker_fetches_what_is_due(start_app: StartApp, tmp_path: Path):
             assert worker.is_running()
 
 
-def test_an_address_becomes_a_subscription(start_app: StartApp):
-    app = start_app()
+def test_an_address_becomes_a_subscription(start_single_site: StartApp):
+    app = start_single_site()
     with serve_feed(make_calendar(["Remote"])) as feed:
         settings = {"KALENDS_FETCH_ALLOWED_NETWORKS": feed.network}
         result = run_command(

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from kalends.calendar.operations import duplicates
 from kalends.core.errors import ApiError
-from kalends.core.imports.records import ImportedRecord, Rejection
 from kalends.core.messages import Message
-from kalends.operations.imports import duplicates, runs
+from kalends.imports.operations import import_runs
+from kalends.imports.rules.import_records import ImportedRecord, Rejection
+from kalends.store.database import Database
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.site import Subscription, event
@@ -25,9 +27,11 @@ def revision_of(app: RunningApp) -> int:
 
 
 def decide(feed: Subscription, run_id: int, number: int, *, is_same: bool) -> None:
-    feed.app.run_with_database(
-        lambda database: runs.decide_duplicate(database, feed.site_id, run_id, number, is_same=is_same, now=feed.now),
-    )
+    async def work(database: Database) -> None:
+        async with database.transaction(feed.site_id, feed.now, writing=True) as tx:
+            await import_runs.decide_row(tx, run_id, number, is_same=is_same)
+
+    feed.app.run_with_database(work)
 
 
 def test_a_plan_writes_no_records(app: RunningApp):

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kalends.core.errors import ApiError
-from kalends.core.imports.records import ImportedRecord
+from kalends.imports.rules.import_records import ImportedRecord
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.site import Subscription, event

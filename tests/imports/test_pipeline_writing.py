@@ -3,27 +3,27 @@
 from dataclasses import replace
 from typing import Any
 
-from kalends.core.imports.records import ImportedRecord
-from kalends.kinds import BY_NAME
-from kalends.operations.imports.writing import Written, fetch_row, write_imported
+from kalends.calendar.kinds import BY_NAME
+from kalends.imports.operations.row_writing import Applied, fetch_row, write_imported
+from kalends.imports.rules.import_records import ImportedRecord
 from kalends.store.database import Database
 from tests.api.running_app import RunningApp
 from tests.imports.site import add_source, event, find_source, writing
 
 
-def write(app: RunningApp, source_id: int, *records: ImportedRecord, **options: Any) -> list[Written]:
+def write(app: RunningApp, source_id: int, *records: ImportedRecord, **options: Any) -> list[Applied]:
     """Write records, each of them again if it has been written before."""
     known: dict[tuple[str, str, str], int] = options.pop("known", {})
 
-    async def write_all(database: Database) -> list[Written]:
-        async with writing(database, app.users["editor"].id) as (tx, context):
+    async def write_all(database: Database) -> list[Applied]:
+        async with writing(app, database) as (tx, context):
             source = await find_source(tx, source_id)
-            results: list[Written] = []
+            results: list[Applied] = []
             for record in records:
                 kind = BY_NAME[record.kind]
                 row = await fetch_row(tx, kind, known[record.key]) if record.key in known else None
                 results.append(await write_imported(context, source, record, row, **options))
-                known[record.key] = results[-1].record_id
+                known[record.key] = results[-1].record_id or 0
             return results
 
     return app.run_with_database(write_all)
@@ -65,8 +65,8 @@ def test_the_same_record_again_writes_nothing(app: RunningApp):
     write(app, source_id, record, known=known)
     assert revision_of(app) == before
     (changed,) = write(app, source_id, replace(record, values={**record.values, "title": "Other"}), known=known)
-    assert revision_of(app) == changed.revision == before + 1
-    row = app.sql("SELECT title, modified_utc FROM events WHERE id = $1", changed.record_id)[0]
+    row = app.sql("SELECT title, revision, modified_utc FROM events WHERE id = $1", changed.record_id)[0]
+    assert revision_of(app) == row["revision"] == before + 1
     assert (row["title"], row["modified_utc"].year) == ("Other", 2020)
 
 

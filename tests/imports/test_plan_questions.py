@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from kalends.core.imports.tables import read_rows
-from tests.api.running_app import HOST, Caller, RunningApp, assert_error, expect_json
+from kalends.imports.rules.tables import read_rows
+from tests.api.conftest import StartApp
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import unique
 from tests.console.import_jobs import run_import_jobs
 from tests.lifecycle.processes import run_command
 
-ROOT = f"http://{HOST}/api/kalends/v1/imports"
+ROOT = "//api/kalends/v1/imports"
 LANGUAGES = {
     "en": (["Date", "Start", "End"], ["7:30 pm", "5pm", "8 p.m."], ["19:30", "17:00", "20:00"]),
     "de": (["Datum", "Start", "Ende"], ["19:30", "5pm", "10 Uhr"], ["19:30", "17:00", "10:00"]),
@@ -186,6 +187,7 @@ def plan_near(table: Table, name: str, place: str) -> dict[str, Any]:
     return table.plan(f"Title;Date;Start;Venue;Address;City\nFair {name};2031-05-02;10:00;{place}\n")
 
 
+@pytest.mark.quick("True-house-number", "False-number-in-name")
 @pytest.mark.parametrize(
     "place", ["{name};Mill Lane 4;Ulm", "{name};Mill Lane 2;Bonn", "{name}n;;", "{name} 3;;"],
     ids=["house-number", "city", "letter", "number-in-name"],
@@ -239,6 +241,7 @@ def list_created(app: RunningApp, revision: int) -> Counter[str]:
     return Counter(row["kind"] for row in rows)
 
 
+@pytest.mark.quick("draft", "publish")
 @pytest.mark.parametrize("status", ["draft", "private", "publish"])
 def test_plan_lists_every_record_that_it_creates(app: RunningApp, status: str) -> None:
     table, name = Table.add(app, default_status=status), make_name("Cellar")
@@ -318,8 +321,9 @@ def test_private_event_of_a_public_calendar_keeps_its_address(app: RunningApp) -
 
 
 def test_commands_show_and_make_the_decisions(
-    app: RunningApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_single_site: StartApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    app = start_single_site()
     monkeypatch.setenv("NO_COLOR", "1")
     name = make_name("Riverside Park")
     app.caller("editor").create("venues", venue=name, city="Ulm")

@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from kalends.core.imports.records import ImportedRecord
-from kalends.operations.imports import applying, duplicates
+from kalends.calendar.operations import duplicates
+from kalends.imports.operations import apply
+from kalends.imports.rules.import_records import ImportedRecord
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.site import Subscription, event
@@ -34,8 +35,8 @@ POSTS = ("events", "series", "venues", "organizers")
 
 
 @pytest.fixture(scope="module")
-def site(start_app_for_module: StartApp) -> RunningApp:
-    return start_app_for_module()
+def site(start_single_site_for_module: StartApp) -> RunningApp:
+    return start_single_site_for_module()
 
 
 def list_tables(app: RunningApp) -> list[str]:
@@ -200,6 +201,7 @@ def clear(app: RunningApp) -> None:
         app.sql(f"DELETE FROM {table}")
 
 
+@pytest.mark.quick("new event", "several changes")
 @pytest.mark.parametrize("name", CASES)
 def test_undo_restores_the_site(site: RunningApp, name: str) -> None:
     clear(site)
@@ -289,7 +291,7 @@ def test_a_term_loses_its_events_in_portions(
     before = read_state(site)
     run_id = feed.plan(*[event(f"t{number}@x", f"Tagged {number}", tags=["many"]) for number in range(50)])
     feed.apply(run_id)
-    monkeypatch.setattr(applying, "MAX_SECONDS", seconds)
+    monkeypatch.setattr(apply, "MAX_SECONDS", seconds)
     undo_id = feed.undo(run_id)
     assert {row["state"] for row in feed.rows(undo_id)} == {"applied"}
     assert read_state(site, before).hashes == before.hashes

@@ -1,38 +1,34 @@
-"""An application per module, on a database with one user of every role and a stranger."""
+"""A site per module, with one user of every role, and databases for servers and workers."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
 
+from tests.api.conftest import StartApp, start_single_site
 from tests.api.running_app import RunningApp, User
 from tests.conftest import replace_database, temporary_database
 
+__all__ = ["start_single_site"]
 
-@pytest.fixture(scope="module")
-def app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[RunningApp]:
-    """Return an application whose callers choose their IP address with X-Forwarded-For."""
-    template, users = user_template
-    with (
-        temporary_database(postgres_url, template=template) as name,
-        RunningApp(replace_database(postgres_url, name), users, {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}) as running,
-    ):
+
+@pytest.fixture(scope="session")
+def forwarding_app(shared_app: RunningApp) -> Iterator[RunningApp]:
+    """Return an application like `shared_app` whose callers choose their IP address with X-Forwarded-For."""
+    with RunningApp(shared_app.database_url, {}, {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def app(forwarding_app: RunningApp) -> RunningApp:
+    """Return the site that the tests of a module share."""
+    return forwarding_app.add_site()
+
+
 @pytest.fixture
-def start_app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[Callable[..., RunningApp]]:
-    """Return a function that starts an application on a separate database: `start_app({"KALENDS_…": "…"})`."""
-    template, users = user_template
-    with ExitStack() as running:
-
-        def start(settings: Mapping[str, str] | None = None) -> RunningApp:
-            name = running.enter_context(temporary_database(postgres_url, template=template))
-            environment = {"KALENDS_TRUSTED_PROXIES": "127.0.0.1", **(settings or {})}
-            return running.enter_context(RunningApp(replace_database(postgres_url, name), users, environment))
-
-        yield start
+def start_app(forwarding_app: RunningApp) -> StartApp:
+    """Return a function that adds a site."""
+    return forwarding_app.add_site
 
 
 @dataclass(frozen=True)

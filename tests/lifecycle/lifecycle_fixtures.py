@@ -1,9 +1,7 @@
 """What the tests of the life of a record share."""
 
-from tests.api.running_app import HOST
-
 EXTENSION_PATH = "/api/kalends/v1"
-EXTENSION_URL = f"http://{HOST}{EXTENSION_PATH}"
+EXTENSION_URL = f"/{EXTENSION_PATH}"
 
 
 def report(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import httpx
 
-from kalends.operations import accounts
+from kalends.accounts.operations import user_accounts
 from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.api.sample_records import SAMPLES
 from tests.lifecycle import expected_permissions
@@ -115,7 +115,7 @@ class MatrixSite:
         self._list_cached = cache(self._list_visibility)
         self._administrator.create("tags", **SAMPLES["tags"].body())  # 0 would be a copy that begins
         self._since: int = app.sql("SELECT revision FROM sites")[0]["revision"]
-        stranger = app.run_operation(lambda tx: accounts.add_user(tx, f"stranger-to-{kind}", "author", ""))
+        stranger = app.run_operation(lambda tx: user_accounts.add_user(tx, f"stranger-to-{kind}", "author", ""))
         self._owners = {**{role: user.id for role, user in app.users.items()}, "stranger": stranger}
         visibilities: tuple[Visibility, ...] = get_args(Visibility) if kind == "events" else ("open",)
         keys = list(product(self._owners, STATUS_PAIRS, visibilities))

@@ -14,7 +14,8 @@ from typing import Self
 from typer.testing import CliRunner, Result
 
 from bench.cpu_time import list_process_tree
-from kalends.cli import app
+from kalends.commands import app
+from tests.conftest import keep_logging
 from tests.servers import KALENDS, make_environment
 from tools import postgres
 
@@ -73,12 +74,13 @@ def run_command(
 ) -> Result:
     """Run `kalends …` in this process and return its output: a new process takes seconds to start."""
     inherited: dict[str, str | None] = {name: None for name in os.environ if name.startswith("KALENDS_")}
-    return CliRunner().invoke(
-        app,
-        arguments,
-        input=answers,
-        env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})},
-    )
+    with keep_logging():
+        return CliRunner().invoke(
+            app,
+            arguments,
+            input=answers,
+            env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})},
+        )
 
 
 def kill_postgres(server: postgres.Server) -> None:

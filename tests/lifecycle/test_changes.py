@@ -86,6 +86,7 @@ def test_links_are_ids_and_terms_have_no_counts(app: RunningApp) -> None:
     assert {"count", "url"} & {*records["tags"], *records["categories"]} == set()
 
 
+@pytest.mark.quick("events", "tags")
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers", "categories", "tags"])
 def test_kind_filter_supports_initial_sync(app: RunningApp, kind: str) -> None:
     record = app.caller("editor").create(kind, **SAMPLES[kind].body())["id"]
@@ -94,6 +95,7 @@ def test_kind_filter_supports_initial_sync(app: RunningApp, kind: str) -> None:
     assert record in {change["id"] for change in page["changes"]}
 
 
+@pytest.mark.quick("categories", "organizer")
 @pytest.mark.parametrize("filter_name", ["categories", "tags", "venue", "organizer"])
 def test_link_filters_support_initial_sync(app: RunningApp, filter_name: str) -> None:
     editor = app.caller("editor")
@@ -108,8 +110,8 @@ def test_link_filters_support_initial_sync(app: RunningApp, filter_name: str) ->
     assert copy == {}
 
 
-def test_never_public_records_are_invisible_to_public(start_app: Callable[..., RunningApp]) -> None:
-    app = start_app()
+def test_never_public_records_are_invisible_to_public(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site()
     editor, anonymous, subscriber = (app.caller(role) for role in ("editor", "anonymous", "subscriber"))
     editor.create("tags", name="Before")
     since = sync(editor, {})
@@ -134,6 +136,7 @@ def test_never_public_records_are_invisible_to_public(start_app: Callable[..., R
     assert sorted(change_keys(read_changes(editor, since))) == sorted(everything)
 
 
+@pytest.mark.quick("vanish0", "vanish2")
 @pytest.mark.parametrize("vanish", [{"status": "draft"}, {"hide_from_listings": True}, {"status": "trash"}])
 def test_record_hidden_between_pages_is_reported_as_deleted(app: RunningApp, vanish: dict[str, Any]) -> None:
     """It vanished within what the first page covers and changed once more behind that."""
@@ -188,8 +191,8 @@ def test_subscriber_is_notified_of_own_trashed_draft(app: RunningApp) -> None:
     assert ("venues", draft) not in copy
 
 
-def test_permanently_deleted_venue_changes_its_events(start_app: Callable[..., RunningApp]) -> None:
-    app = start_app()
+def test_permanently_deleted_venue_changes_its_events(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site()
     editor, anonymous = app.caller("editor"), app.caller()
     venue = editor.create("venues", venue="Venue")["id"]
     event = editor.create("events", **SAMPLES["events"].body(venue=[venue]))["id"]
@@ -202,8 +205,8 @@ def test_permanently_deleted_venue_changes_its_events(start_app: Callable[..., R
     assert copy["events", event]["venue"] == []
 
 
-def test_copy_filtered_by_deleted_record_becomes_empty(start_app: Callable[..., RunningApp]) -> None:
-    app = start_app()
+def test_copy_filtered_by_deleted_record_becomes_empty(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site()
     editor, anonymous = app.caller("editor"), app.caller()
     venue = editor.create("venues", venue="Venue")["id"]
     event = editor.create("events", **SAMPLES["events"].body(venue=[venue]))["id"]
@@ -221,8 +224,8 @@ def test_copy_filtered_by_deleted_record_becomes_empty(start_app: Callable[..., 
 # Forgotten changes ---------------------------------------------------------------------------
 
 
-def test_token_older_than_log_or_from_future_is_410(start_app: Callable[..., RunningApp]) -> None:
-    app = start_app()
+def test_token_older_than_log_or_from_future_is_410(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site()
     editor, anonymous = app.caller("editor"), app.caller()
     editor.create("venues", venue="One")
     too_old = sync(anonymous, {})
@@ -238,9 +241,9 @@ def test_token_older_than_log_or_from_future_is_410(start_app: Callable[..., Run
 
 
 def test_initial_sync_works_with_trimmed_log(
-    start_app: Callable[..., RunningApp],
+    start_single_site: Callable[..., RunningApp],
 ) -> None:
-    app = start_app()
+    app = start_single_site()
     editor, anonymous = app.caller("editor"), app.caller()
     record = [editor.create("venues", venue=f"Venue {n}")["id"] for n in range(7)]
     age_changes(app, 400, int(sync(anonymous, {})))

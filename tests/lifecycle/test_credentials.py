@@ -1,9 +1,10 @@
 """Credentials under attack: guessing is slowed down everywhere at once, and the owner still gets in."""
 
 import base64
+import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import repeat
 from random import Random
 from statistics import fmean, variance
@@ -11,11 +12,12 @@ from statistics import fmean, variance
 import httpx
 import pytest
 
-from kalends.core.throttle import Limit
+from kalends.accounts.operations import user_accounts
+from kalends.core.limits import Limit
+from kalends.core.times import utc_now
 from kalends.http import auth
-from kalends.operations import accounts
-from kalends.store.database import Transaction
-from tests.api.running_app import API_PATH, HOST, Caller, RunningApp, assert_error, expect_json
+from kalends.store.database import Database, Options, Transaction
+from tests.api.running_app import API_PATH, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import SAMPLES
 from tests.lifecycle.conftest import UserDatabase
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_URL, report
@@ -103,11 +105,12 @@ def test_correct_password_is_accepted_after_retry_after(
     assert login_status(app, "editor", right, KNOWN_ADDRESS) == 200
 
 
+@pytest.mark.quick("editor", "editor@example.org")
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("name", ["editor", "EDITOR", "editor@example.org"])
 def test_known_client_is_not_locked_out_by_others(start_app: Callable[..., RunningApp], name: str) -> None:
     app = start_app()
-    password = app.run_operation(lambda tx: accounts.add_application_password(tx, "editor", "phone"))
+    password = app.run_operation(lambda tx: user_accounts.add_application_password(tx, "editor", "phone"))
     assert login_status(app, name, password, KNOWN_ADDRESS) == 200
     wait_until(lambda: len(app.sql("SELECT FROM application_password_uses")) == 1, 5)
     statuses = [login_status(app, name, "wrong", f"198.51.100.{n}") for n in range(20)]
@@ -175,7 +178,7 @@ def test_unknown_user_and_wrong_password_take_same_time(start_app: Callable[...,
 
 def test_account_password_is_rejected_for_api(start_app: Callable[..., RunningApp]) -> None:
     app = start_app()
-    app.run_operation(lambda tx: accounts.set_account_password(tx, "editor", "correct horse battery"))
+    app.run_operation(lambda tx: user_accounts.set_account_password(tx, "editor", "correct horse battery"))
     response = caller_from(app, "editor", "correct horse battery", KNOWN_ADDRESS).get("/tags")
     assert_error(response, 401, "incorrect_password")
 
@@ -185,7 +188,9 @@ def test_account_password_is_rejected_for_api(start_app: Callable[..., RunningAp
 
 def test_read_only_password_can_read_but_not_write(start_app: Callable[..., RunningApp]) -> None:
     app = start_app()
-    secret = app.run_operation(lambda tx: accounts.add_application_password(tx, "editor", "display", read_only=True))
+    secret = app.run_operation(
+        lambda tx: user_accounts.add_application_password(tx, "editor", "display", read_only=True)
+    )
     editor, reader = app.caller("editor"), caller_from(app, "editor", secret, KNOWN_ADDRESS)
     draft = editor.create("events", **SAMPLES["events"].body(status="draft"))["id"]
     path = f"/events/{draft}"
@@ -205,9 +210,45 @@ def test_read_only_password_can_read_but_not_write(start_app: Callable[..., Runn
     assert app.sql("SELECT revision FROM sites") == before
 
 
+@pytest.mark.parametrize(
+    ("take_away", "status", "code"),
+    [
+        (lambda tx: user_accounts.revoke_application_password(tx, "editor", "slow"), 401, "incorrect_password"),
+        (lambda tx: user_accounts.disable_user(tx, "editor"), 401, "incorrect_password"),
+        (lambda tx: user_accounts.set_role(tx, "editor", "subscriber"), 403, "rest_forbidden"),
+    ],
+    ids=["revoked", "disabled", "another role"],
+)
+def test_rights_are_checked_again_after_the_body(
+    start_app: Callable[..., RunningApp],
+    take_away: Callable[[Transaction], Awaitable[None]],
+    status: int,
+    code: str,
+) -> None:
+    """A body can take minutes, in which its sender may lose the password or the role."""
+    app = start_app()
+    secret = app.run_operation(lambda tx: user_accounts.add_application_password(tx, "editor", "slow"))
+    encoded = json.dumps(SAMPLES["events"].body()).encode()
+
+    async def send_slowly() -> AsyncIterator[bytes]:
+        yield encoded[:10]
+        database = await Database.open(Options(url=app.database_url))
+        try:
+            async with database.transaction(app.site_id, utc_now(), writing=True) as tx:
+                await take_away(tx)
+        finally:
+            await database.close()
+        yield encoded[10:]
+
+    writer = caller_from(app, "editor", secret, KNOWN_ADDRESS)
+    response = writer.request("POST", "/events", content=send_slowly(), headers={"Content-Type": "application/json"})
+    assert_error(response, status, code)
+    assert app.sql("SELECT FROM events") == []
+
+
 def test_password_uses_are_logged_by_hour_and_address(start_app: Callable[..., RunningApp]) -> None:
     app = start_app()
-    secret = app.run_operation(lambda tx: accounts.add_application_password(tx, "author", "laptop"))
+    secret = app.run_operation(lambda tx: user_accounts.add_application_password(tx, "author", "laptop"))
 
     def use(address: str) -> None:
         caller = caller_from(app, "author", secret, address)
@@ -221,7 +262,7 @@ def test_password_uses_are_logged_by_hour_and_address(start_app: Callable[..., R
         use(address)
     wait_until(lambda: len(logged_uses()) >= 2, 5)
     assert logged_uses() == [(OTHER_ADDRESS, "Test/1"), (KNOWN_ADDRESS, "Test/1")]
-    lines = run_command(app.database_url, "app-password", "log", "author").stdout.splitlines()
+    lines = run_command(app.database_url, "app-password", "log", "author", "--site", app.host).stdout.splitlines()
     hour = time.strftime("%Y-%m-%d %Hh", time.gmtime())
     words = [" ".join(line.split()) for line in lines]
     assert sorted(words) == [f"{hour} laptop {address} Test/1" for address in (OTHER_ADDRESS, KNOWN_ADDRESS)]
@@ -263,5 +304,5 @@ def test_password_for_list_counts_as_one_attempt(app: RunningApp) -> None:
 def test_malformed_credentials_are_treated_as_anonymous(app: RunningApp) -> None:
     garbage = base64.b64encode(b"no colon").decode()
     for header in ("Bearer abc", f"Basic {garbage}", "Basic ???"):
-        response = app.caller().get(f"http://{HOST}{API_PATH}/tags", headers={"Authorization": header})
+        response = app.caller().get("/tags", headers={"Authorization": header})
         assert response.status_code == 200, header

@@ -55,10 +55,12 @@ def linked_records(app: RunningApp) -> Iterator[LinkedRecords]:
     editor.create("events", **SAMPLES["events"].body(slug="taken"))
     app.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
-        "VALUES (1, $1, 1, 'https://example.org/i.jpg', 'jpg', 1, 1, 1)",
+        "SELECT id, $1, 1, 'https://example.org/i.jpg', 'jpg', 1, 1, 1 FROM sites",
         IMAGE_ID,
     )
     connection = app.run(asyncpg.connect(app.database_url))
+    app.run(connection.execute("SET ROLE kalends_app"))
+    app.run(connection.execute("SELECT set_config('kalends.site_id', $1, false)", str(app.site_id)))
     yield LinkedRecords(app, editor, linked, connection)
     app.run(connection.close())
 

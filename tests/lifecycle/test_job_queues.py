@@ -11,17 +11,14 @@ import psycopg
 import pytest
 from PIL import Image
 
-from kalends.core.clock import utc_now
-from kalends.operations.media.images import add_image
+from kalends.core.times import utc_now
+from kalends.media.images import add_image
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
-from kalends.store.job_queue import find_oldest
-from kalends.store.jobs import Task
-from kalends.store.migrations import migrate
+from kalends.store.job_queue import Task, find_oldest
 from kalends.worker import create_queue, register_tasks
 from tests.api.running_app import RunningApp
 from tests.api.sample_records import DATES
-from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.conftest import UserDatabase
 from tests.lifecycle.processes import Worker, wait_until
 from tests.media.media_client import media_root, open_media_library
@@ -126,18 +123,6 @@ def test_enqueued_job_gets_queue_and_priority_of_its_task(site: RunningApp) -> N
         enqueue_all(connection)
         assert list_jobs(connection) == QUEUES
     assert {task.value: (queue.tasks[task].queue, queue.tasks[task].priority) for task in Task} == QUEUES
-
-
-def test_migration_moves_waiting_jobs_to_their_queues(postgres_url: str) -> None:
-    with temporary_database(postgres_url) as name:
-        url = replace_database(postgres_url, name)
-        migrate(url, revision="0027")
-        with psycopg.connect(url) as connection:
-            enqueue_all(connection)
-            assert set(list_jobs(connection).values()) == {("default", 0)}
-        migrate(url)
-        with psycopg.connect(url) as connection:
-            assert list_jobs(connection) == QUEUES
 
 
 def test_jobs_of_an_earlier_version_run_in_any_queue(site: RunningApp, tmp_path: Path) -> None:

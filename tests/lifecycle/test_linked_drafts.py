@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kalends.operations.lifecycle import publish_due
+from kalends.calendar.jobs import publish_due
 from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.api.sample_records import DATES, unique
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_URL
@@ -69,6 +69,7 @@ def publish_by_schedule(app: RunningApp, event_id: int) -> None:
     assert app.run_operation(lambda tx: publish_due(tx, "events", event_id))
 
 
+@pytest.mark.quick("publish_by_update", "publish_by_schedule")
 @pytest.mark.parametrize("publish", [publish_by_update, publish_by_batch, publish_by_restore, publish_by_schedule])
 def test_visitor_sees_place_and_organizer(app: RunningApp, publish: Callable[[RunningApp, int], None]) -> None:
     anonymous, editor = app.caller(), app.caller("editor")
@@ -102,6 +103,7 @@ def test_visitor_sees_place_and_organizer(app: RunningApp, publish: Callable[[Ru
     ]
 
 
+@pytest.mark.quick("pending", "trash")
 @pytest.mark.parametrize("status", ["pending", "future", "private", "trash"])
 def test_saving_public_event_publishes_links(app: RunningApp, status: str) -> None:
     """Private records stay private, and those in the trash stay there."""
@@ -211,6 +213,7 @@ def list_inline(event: dict[str, Any]) -> Proposal:
     return {"venues": event["venue"], "organizers": event["organizer"][0]}
 
 
+@pytest.mark.quick("author-draft-create_by_post", "editor-publish-create_by_update")
 @pytest.mark.parametrize("create", [create_by_post, create_by_batch, create_by_series, create_by_update])
 @pytest.mark.parametrize(
     ("role", "status"),

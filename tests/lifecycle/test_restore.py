@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kalends.kinds import BY_NAME
+from kalends.calendar.kinds import BY_NAME
 from tests.api.running_app import RunningApp, assert_error, expect_json
 from tests.api.sample_records import SAMPLES, unique
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_URL
@@ -27,6 +27,7 @@ def latest_revision(app: RunningApp, kind: str, record_id: int) -> int:
 # Restoring -----------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("publish-events", "future-organizers")
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])
 @pytest.mark.parametrize("status", ["publish", "draft", "pending", "private", "future"])
 def test_restore_from_trash_is_lossless(app: RunningApp, kind: str, status: str) -> None:
@@ -93,7 +94,7 @@ def test_record_with_thousands_of_changes_is_restored_to_first(app: RunningApp) 
         """
         WITH added AS (
             INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, changed_at)
-            SELECT 1, s.revision + n, 'venues', $1, 'update', '{"phone": ""}', '{"phone": ""}', now()
+            SELECT s.id, s.revision + n, 'venues', $1, 'update', '{"phone": ""}', '{"phone": ""}', now()
             FROM sites s, generate_series(1, 1500) AS n
         ), stamped AS (UPDATE venues SET revision = revision + 1500 WHERE id = $1)
         UPDATE sites SET revision = revision + 1500
@@ -158,6 +159,7 @@ def test_restore_with_stale_etag_is_412(app: RunningApp) -> None:
 # Content of the history ----------------------------------------------------------------------
 
 
+@pytest.mark.quick("events", "organizers")
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])
 def test_history_lists_user_and_changes_by_parameter_name(app: RunningApp, kind: str) -> None:
     editor, author = app.caller("editor"), app.caller("author")
@@ -203,7 +205,7 @@ def test_history_and_command_do_not_reveal_password_hash(app: RunningApp) -> Non
         {"before": None, "after": True},
     ]
     text = editor.get(f"{EXTENSION_URL}/events/{event}/history").text
-    command = run_command(app.database_url, "history", "event", str(event))
+    command = run_command(app.database_url, "history", "event", str(event), "--site", app.host)
     assert command.exit_code == 0
     assert "new_password" in command.stdout
     for secret in (*hashes, "secret one", "secret two"):

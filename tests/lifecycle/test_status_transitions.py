@@ -15,6 +15,7 @@ from tests.soak import SOAK
 POSTS = ("events", "venues", "organizers")
 
 
+@pytest.mark.quick("events", "organizers")
 @pytest.mark.parametrize("kind", POSTS)
 def test_initial_status_depends_on_role(app: RunningApp, kind: str) -> None:
     wrong = []

@@ -1,10 +1,11 @@
 """The trash is emptied after its days, with everything that hangs on a record, and leaves a tombstone."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from kalends.calendar.jobs import remove_old_trash
 from kalends.store.database import Database, Options
 from kalends.worker import empty_old_trash
 from tests.api.running_app import RunningApp, assert_error, expect_json
@@ -29,9 +30,10 @@ def set_trash_age(app: RunningApp, kind: str, record_id: int, age: timedelta) ->
     app.sql(f"UPDATE {kind} SET trashed_at = now() - $1::interval WHERE id = $2", age, record_id)
 
 
+@pytest.mark.quick("events", "organizers")
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])
-def test_only_expired_records_are_deleted(start_app: Callable[..., RunningApp], kind: str) -> None:
-    app = start_app()
+def test_only_expired_records_are_deleted(start_single_site: Callable[..., RunningApp], kind: str) -> None:
+    app = start_single_site()
     editor = app.caller("editor")
     young, old, returned, live = (editor.create(kind, **SAMPLES[kind].body())["id"] for _ in range(4))
     for record_id in (young, old, returned):
@@ -47,8 +49,27 @@ def test_only_expired_records_are_deleted(start_app: Callable[..., RunningApp], 
     assert empty_trash(app) == 0
 
 
-def test_deleted_event_loses_links_and_leaves_tombstone(start_app: Callable[..., RunningApp]) -> None:
+def test_record_trashed_after_the_cutoff_stays(start_app: Callable[..., RunningApp]) -> None:
+    """The job finds old records without a lock, so it compares their time again: one may have come back since."""
     app = start_app()
+    editor = app.caller("editor")
+    event = editor.create("events", **SAMPLES["events"].body())["id"]
+    editor.trash("events", event)
+    (trashed,) = app.sql("SELECT trashed_at FROM events WHERE id = $1", event)
+    moment = timedelta(microseconds=1)
+
+    def remove(cutoff: datetime) -> bool:
+        return app.run_operation(lambda tx: remove_old_trash(tx, "events", event, cutoff))
+
+    assert not remove(trashed["trashed_at"] - moment)
+    assert not remove(trashed["trashed_at"])
+    assert [row["id"] for row in app.sql("SELECT id FROM events")] == [event]
+    assert remove(trashed["trashed_at"] + moment)
+    assert app.sql("SELECT id FROM events") == []
+
+
+def test_deleted_event_loses_links_and_leaves_tombstone(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site()
     editor = app.caller("editor")
     body = SAMPLES["events"].body(venue={"venue": "V"}, organizer=[{"organizer": "O"}], categories="C", tags="T")
     event = editor.create("events", **body)["id"]
@@ -65,9 +86,9 @@ def test_deleted_event_loses_links_and_leaves_tombstone(start_app: Callable[...,
 
 @pytest.mark.parametrize(("kind", "name"), [("venues", "venue"), ("organizers", "organizer")])
 def test_events_of_deleted_record_get_new_revision(
-    start_app: Callable[..., RunningApp], kind: str, name: str
+    start_single_site: Callable[..., RunningApp], kind: str, name: str
 ) -> None:
-    app = start_app()
+    app = start_single_site()
     editor = app.caller("editor")
     gone, stays = (editor.create(kind, **SAMPLES[kind].body())["id"] for _ in range(2))
     event = editor.create("events", **SAMPLES["events"].body(**{name: [gone, stays]}))["id"]

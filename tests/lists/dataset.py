@@ -59,7 +59,6 @@ class Event(Post):
     featured: bool = False
     password: str = ""
     ticket_url: str = ""
-    parent: int | None = None
     venues: tuple[int, ...] = ()
     organizers: tuple[int, ...] = ()
     categories: tuple[int, ...] = ()

@@ -113,7 +113,7 @@ def _parent_conditions(dataset: Dataset, query: Query) -> list[Condition]:
         return []
     if dataset.event(int(parent)) is None:
         raise RejectedQuery("post_parent")
-    return [lambda event: event.parent == int(parent)]
+    return [lambda _: False]
 
 
 def _venue_conditions(dataset: Dataset, query: Query) -> list[Condition]:

@@ -17,13 +17,13 @@ import httpx
 import pytest
 
 from kalends.asgi import create_application
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.kind import Actor, Kind
+from kalends.calendar.operations.event_links import resolve_links
+from kalends.calendar.operations.writes import add_record, change_record
 from kalends.core import credentials
 from kalends.core.params import read_params
-from kalends.kinds import BY_NAME
-from kalends.kinds.kind import Actor, Kind
-from kalends.operations.context import OperationContext
-from kalends.operations.links import resolve_links
-from kalends.operations.writes import add_record, change_record
 from kalends.store.database import Database, Options, Transaction
 from kalends.store.sql import Sql
 from tests.lists.dataset import EPOCH, USERS, Dataset, Event, Place, Post, Term
@@ -93,9 +93,6 @@ class ListSite:
                 for post in getattr(dataset, kind):
                     if post.status == "trash":
                         await _move_to_trash(tx, BY_NAME[kind], post)
-        # No parameter of the interface sets a parent.
-        parents = [(event.parent, event.id) for event in dataset.events if event.parent is not None]
-        await self._connection.executemany("UPDATE events SET post_parent = $1 WHERE id = $2", parents)
         await self._connection.execute(INCREMENT_REVISION)
 
     def delete_permanently(self, event_id: int) -> None:

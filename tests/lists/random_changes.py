@@ -107,11 +107,9 @@ def _delete_event(site: ListSite, dataset: Dataset, rng: Random) -> Dataset:
 
 
 def _delete_permanently(site: ListSite, dataset: Dataset, rng: Random) -> Dataset:
-    parents = {event.parent for event in dataset.events}
-    childless = [event for event in dataset.events if event.id not in parents]
-    if not childless:
+    if not dataset.events:
         return dataset
-    gone = rng.choice(childless)
+    gone = rng.choice(dataset.events)
     site.delete_permanently(gone.id)
     return replace(dataset, events=tuple(event for event in dataset.events if event is not gone))
 

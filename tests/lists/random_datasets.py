@@ -123,7 +123,6 @@ def _make_event(rng: Random, dataset: Dataset, event_id: int) -> Event:
         featured=rng.random() < 0.4,
         password=rng.choice(PASSWORDS) if rng.random() < 0.2 else "",
         ticket_url="https://tickets.example/" if rng.random() < 0.4 else "",
-        parent=rng.choice((None, None, None, *(event.id for event in dataset.events[:3]))),
         venues=_random_ids(rng, [venue.id for venue in dataset.venues]),
         organizers=_random_ids(rng, [organizer.id for organizer in dataset.organizers]),
         categories=_random_ids(rng, [term.id for term in dataset.categories]),

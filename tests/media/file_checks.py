@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 
 from kalends.bootstrap import open_library
-from kalends.core.clock import utc_now
-from kalends.operations.media import maintenance
+from kalends.core.times import utc_now
+from kalends.media import jobs as media_jobs
 from kalends.settings import read_settings
 from kalends.store.database import Database, Options
 
@@ -51,7 +51,7 @@ def delete_orphans(database_url: str, root: Path, days: float = 0) -> int:
         database = await Database.open(Options(url=database_url))
         try:
             library = open_library(read_settings(media_dir=str(root)))
-            return await maintenance.collect_orphans(database, library, utc_now() + timedelta(days=days))
+            return await media_jobs.collect_orphans(database, library, utc_now() + timedelta(days=days))
         finally:
             await database.close()
 

@@ -6,11 +6,10 @@ from typing import Any
 import httpx
 
 from kalends.bootstrap import open_library
-from kalends.core.clock import utc_now
-from kalends.operations.media import maintenance
-from kalends.operations.media.library import Library
+from kalends.core.times import utc_now
+from kalends.media import jobs as media_jobs
+from kalends.media.adapters.library import Library
 from kalends.settings import read_settings
-from kalends.store.database import Database, Options
 from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.media.image_fixtures import EXTENSION_URL, make_image
 
@@ -40,25 +39,14 @@ def open_media_library(app: RunningApp) -> Library:
 
 def generate_sizes(app: RunningApp, image: dict[str, Any]) -> bool:
     """What the worker does."""
-
-    async def run() -> bool:
-        database = await Database.open(Options(url=app.database_url))
-        try:
-            return await maintenance.make_sizes(database, open_media_library(app), utc_now(), 1, image["id"])
-        finally:
-            await database.close()
-
-    return app.run(run())
+    library = open_media_library(app)
+    return app.run_with_database(
+        lambda database: media_jobs.make_sizes(database, library, utc_now(), app.site_id, image["id"])
+    )
 
 
 def count_jobs(app: RunningApp, image: dict[str, Any]) -> int:
-    rows = app.sql(
-        "SELECT count(*) FROM procrastinate_jobs "
-        "WHERE task_name = 'make_sizes' AND (args ->> 'media_id')::bigint = $1",
-        image["id"],
-    )
-    count: int = rows[0][0]
-    return count
+    return sum(job["args"]["media_id"] == image["id"] for job in app.jobs("make_sizes"))
 
 
 def read_file(app: RunningApp, url: str) -> bytes:

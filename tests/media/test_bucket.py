@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kalends.bootstrap import open_library
-from kalends.core.clock import utc_now
-from kalends.operations.media import maintenance
-from kalends.operations.media.library import Library
+from kalends.core.times import utc_now
+from kalends.media import jobs as media_jobs
+from kalends.media.adapters.library import Library
 from kalends.settings import InvalidSettings, read_settings
 from kalends.store.database import Database, Options
 from tests.api.running_app import RunningApp, assert_error, expect_json
@@ -52,13 +52,13 @@ def test_bucket_behaves_like_disk(
         create_image(author, make_image("PNG", 400, seed=2)),
     )
 
-    async def run_maintenance(offset: timedelta = timedelta(0)) -> tuple[bool, int, list[maintenance.ImageCheck]]:
+    async def run_maintenance(offset: timedelta = timedelta(0)) -> tuple[bool, int, list[media_jobs.ImageCheck]]:
         """Sizes of what is kept, collection at a moment, and a check of everything."""
         database = await Database.open(Options(url=empty_app.database_url))
         try:
-            sized = await maintenance.make_sizes(database, library, utc_now(), 1, current["id"])
-            removed = await maintenance.collect_orphans(database, library, utc_now() + offset)
-            checked = [entry async for entry in maintenance.check_media(database, library, 1, utc_now())]
+            sized = await media_jobs.make_sizes(database, library, utc_now(), 1, current["id"])
+            removed = await media_jobs.collect_orphans(database, library, utc_now() + offset)
+            checked = [entry async for entry in media_jobs.check_media(database, library, 1, utc_now())]
         finally:
             await database.close()
         return sized, removed, checked
@@ -104,7 +104,7 @@ def test_bucket_behaves_like_disk(
 async def check_library(here: RunningApp, library: Library) -> list[tuple[int, bool]]:
     database = await Database.open(Options(url=here.database_url))
     try:
-        checks = maintenance.check_media(database, library, 1, utc_now())
+        checks = media_jobs.check_media(database, library, 1, utc_now())
         return [(len(entry.damaged_files), entry.is_complete) async for entry in checks]
     finally:
         await database.close()

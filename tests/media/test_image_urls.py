@@ -111,6 +111,13 @@ def test_source_is_revalidated_later(empty_app: RunningApp, writer: Caller, sour
     assert count_jobs(empty_app, changed) == 2
     assert empty_app.sql("SELECT source_etag, source_last_modified FROM media")[0]["source_etag"] == '"two"'
 
+    # A change that only fetches a new file returns the record with it.
+    age_fetches(empty_app)
+    source.headers, source.files["/picture.jpg"] = {"ETag": '"three"'}, make_image("PNG", seed=8)
+    refreshed = writer.change("venues", venue["id"], image=source.url())
+    assert refreshed["image"]["url"] != changed["url"]
+    assert refreshed.items() <= writer.read("venues", venue["id"]).items()
+
 
 def test_stored_image_survives_unavailable_source(empty_app: RunningApp, writer: Caller, source: ImageSource) -> None:
     venue = writer.create("venues", venue="A", image=source.url())
@@ -146,6 +153,7 @@ def test_image_urls_of_linked_records_and_batches_are_fetched(
     assert len(image_ids) == 4
 
 
+@pytest.mark.quick("/none.jpg--404-404", "/empty.jpg--200-empty")
 @pytest.mark.parametrize(
     ("path", "content", "status", "word"),
     [
@@ -167,6 +175,7 @@ def test_unusable_response_is_rejected_with_reason(
     assert writer.ids("venues") == []
 
 
+@pytest.mark.quick("http://127.0.0.1/a.jpg", "http://does-not-exist.invalid/a.jpg")
 @pytest.mark.parametrize(
     "address",
     ["http://127.0.0.1/a.jpg", "http://127.0.0.9/a.jpg", "http://127.0.0.9:1/a.jpg", "http://[::1]/", "http://2130706433/",

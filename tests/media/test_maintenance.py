@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kalends.adapters.file_store import DiskFileStore
-from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
-from kalends.operations.media import maintenance
-from kalends.operations.media.images import add_image
-from kalends.operations.media.library import Library, StoredImage
+from kalends.core.times import utc_now
+from kalends.media import jobs as media_jobs
+from kalends.media.adapters.file_store import DiskFileStore
+from kalends.media.adapters.library import Library, StoredImage
+from kalends.media.images import add_image
 from kalends.store.database import Database, Options
 from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.lifecycle.processes import run_command
@@ -160,7 +160,7 @@ def test_concurrent_upload_is_not_lost_to_slow_deletion(empty_app: RunningApp, a
         database = await Database.open(Options(url=empty_app.database_url))
         try:
             library = Library(Slow(media_root(empty_app)), media_root(empty_app), max_bytes=1000)
-            return await maintenance.collect_orphans(database, library, utc_now() + timedelta(days=2))
+            return await media_jobs.collect_orphans(database, library, utc_now() + timedelta(days=2))
         finally:
             await database.close()
 
@@ -269,7 +269,7 @@ def test_concurrent_workers_generate_sizes_once(empty_app: RunningApp, author: C
         database = await Database.open(Options(url=empty_app.database_url))
         try:
             libraries = [open_media_library(empty_app) for _ in range(3)]
-            work = [maintenance.make_sizes(database, library, utc_now(), 1, image["id"]) for library in libraries]
+            work = [media_jobs.make_sizes(database, library, utc_now(), 1, image["id"]) for library in libraries]
             return list(await asyncio.gather(*work))
         finally:
             await database.close()

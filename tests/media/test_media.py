@@ -43,6 +43,7 @@ def build_scope(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
 # Adding ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("JPEG", "GIF")
 @ALL_CODECS
 def test_image_type_is_detected_from_content(app: RunningApp, author: Caller, codec: str) -> None:
     image = create_image(
@@ -69,6 +70,7 @@ def test_image_type_is_detected_from_content(app: RunningApp, author: Caller, co
     assert count_jobs(app, image) == 1
 
 
+@pytest.mark.quick('attachment; filename="a b.jpg"-', 'attachment; FileName="a \\\\"quoted\\\\"')
 @pytest.mark.parametrize(
     ("disposition", "title"),
     [
@@ -91,7 +93,7 @@ def test_image_can_be_uploaded_as_request_body(author: Caller, disposition: str,
     )
     image = expect_json(response, 201)
     assert (image["title"], image["alt_text"]) == (title, "Raw")
-    assert response.headers["location"] == f"{EXTENSION_URL}/media/{image['id']}"
+    assert response.headers["location"] == author.app.make_url(f"{EXTENSION_URL}/media/{image['id']}")
 
 
 def test_content_type_suffices_for_raw_upload(author: Caller) -> None:
@@ -115,6 +117,7 @@ def test_upload_without_file_is_rejected(author: Caller) -> None:
         assert data["params"] == ["file"]
 
 
+@pytest.mark.quick("-empty", "content5-damaged")
 @pytest.mark.parametrize(
     ("content", "word"),
     [
@@ -152,6 +155,7 @@ def test_oversized_file_is_413(start_app: Callable[..., RunningApp]) -> None:
     assert_error(response, 413, "rest_body_too_large")
 
 
+@pytest.mark.quick("anonymous-401", "administrator-201")
 @pytest.mark.parametrize(
     ("role", "status"),
     [("anonymous", 401), ("subscriber", 403), ("contributor", 403), ("author", 201), ("administrator", 201)],
@@ -175,6 +179,7 @@ def test_unauthorized_upload_is_rejected_before_reading_body(app: RunningApp) ->
     assert (messages[0]["status"], b"rest_forbidden" in messages[1]["body"]) == (401, True)
 
 
+@pytest.mark.quick("DELETE FROM application_passwords-", "UPDATE users SET role = 'subscriber'-")
 @pytest.mark.parametrize(
     ("statement", "status", "code"),
     [
@@ -275,6 +280,7 @@ def test_color_modes_are_converted_for_web(app: RunningApp, author: Caller) -> N
         assert open_image(read_file(app, image["url"])).mode == expected, mode
 
 
+@pytest.mark.quick("RGB", "L")
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK", "L"])
 def test_color_profile_is_applied(app: RunningApp, author: Caller, mode: str) -> None:
     """With a profile in which red and green have changed places, red is green."""
@@ -309,6 +315,7 @@ def test_duplicate_uploads_share_one_file(author: Caller) -> None:
 # Sizes ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("JPEG", "GIF")
 @ALL_CODECS
 def test_sizes_are_generated_in_original_type_and_webp(app: RunningApp, author: Caller, codec: str) -> None:
     image = create_image(author, make_image(codec, 1600, 800))
@@ -436,6 +443,7 @@ def test_files_are_immutable_and_served_as_images_only(app: RunningApp, author: 
     assert (head.status_code, head.headers["content-length"], head.content) == (200, str(image["filesize"]), b"")
 
 
+@pytest.mark.quick("", "%00")
 @pytest.mark.parametrize(
     "path",
     ["", "1", "../settings.py", "..%2f..%2fetc%2fpasswd", "1/ab/../../x", "incoming/x", f"1/ab/ab{'0' * 62}.jpg",
@@ -463,7 +471,7 @@ def test_contributors_can_list_images(start_app: Callable[..., RunningApp]) -> N
     listed = expect_json(app.caller("contributor").get(f"{EXTENSION_URL}/media"))
     assert listed == {
         "media": [read_image(editor, door), read_image(editor, gate)],
-        "rest_url": f"{EXTENSION_URL}/media/", "total": 2,
+        "rest_url": app.make_url(f"{EXTENSION_URL}/media/"), "total": 2,
         "total_pages": 1,
     }  # fmt: skip
 
@@ -475,10 +483,11 @@ def test_contributors_can_list_images(start_app: Callable[..., RunningApp]) -> N
     assert ids(without_alt_text="1") == [door["id"]]
     assert ids(search="nothing") == []
     page = expect_json(author.get(f"{EXTENSION_URL}/media", {"per_page": 1}))
-    assert page["next_rest_url"] == f"{EXTENSION_URL}/media/?per_page=1&page=2"
+    assert page["next_rest_url"] == app.make_url(f"{EXTENSION_URL}/media/?per_page=1&page=2")
     assert [image["id"] for image in expect_json(author.get(page["next_rest_url"]))["media"]] == [gate["id"]]
 
 
+@pytest.mark.quick("anonymous-401", "contributor-200")
 @pytest.mark.parametrize(("role", "status"), [("anonymous", 401), ("subscriber", 403), ("contributor", 200)])
 def test_library_needs_write_permission(app: RunningApp, author: Caller, role: str, status: int) -> None:
     """An image may belong to an event that is not published yet."""
@@ -505,6 +514,7 @@ def test_update_changes_only_submitted_fields(author: Caller) -> None:
     assert_error(response, 412, "rest_precondition_failed")
 
 
+@pytest.mark.quick("-0.1", "wrong5")
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, "middle", True, [0.5], {}])
 def test_focus_point_must_be_inside_image(author: Caller, wrong: object) -> None:
     image = create_image(author)
@@ -582,6 +592,10 @@ FILE_PART = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jp
 FIELD_PART = b'--x\r\nContent-Disposition: form-data; name="%"\r\n\r\n'
 
 
+@pytest.mark.quick(
+    "multipart/form-data-",
+    'multipart/form-data; boundary=x---x\\r\\nContent-Disposition: form-data; name="focus_x[]',
+)
 @pytest.mark.parametrize(
     ("kind", "body"),
     [

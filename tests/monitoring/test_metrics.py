@@ -15,7 +15,7 @@ import pytest
 from bench.cpu_time import list_process_tree
 from kalends.adapters import metrics
 from kalends.adapters.metrics import METRICS, OPTIONAL_METRICS, Metric, ProcessCollector, Sample
-from kalends.operations.metrics import make_backup_reader, make_queue_reader, make_server_reader
+from kalends.calendar.operations.site_metrics import make_backup_reader, make_queue_reader, make_server_reader
 from kalends.store.migrations import newest_revision
 from tests.api.running_app import API_PATH, HOST, User
 from tests.conftest import replace_database, temporary_database

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kalends.core.tec.exchanges import COMMENTS
+from kalends.move_in.rules.exchanges import COMMENTS
 from tests.move_in.samples import SAMPLES, Image, Sample, edit_event, edit_tribe_event, make_comments
 
 ADMINISTRATOR = "administrator"

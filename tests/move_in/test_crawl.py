@@ -15,13 +15,13 @@ import orjson
 import pytest
 
 from kalends.adapters.safe_fetch import Fetcher
-from kalends.adapters.tec_site import Pace, SiteProblem, read_retry_after
 from kalends.core.egress import read_allowed_network
 from kalends.core.errors import InvalidValue
-from kalends.core.tec.exchanges import WP_LISTS, Exchange, wp_address
-from kalends.core.tec.mapping import map_snapshot
-from kalends.operations.move_in.crawl import Progress, crawl
-from kalends.operations.move_in.snapshot import Snapshot
+from kalends.move_in.adapters import Pace, SiteProblem, read_retry_after
+from kalends.move_in.operations.crawl import Progress, crawl
+from kalends.move_in.operations.old_snapshot import Snapshot
+from kalends.move_in.rules.exchanges import WP_LISTS, Exchange, wp_address
+from kalends.move_in.rules.mapping import map_snapshot
 from tests.move_in.conftest import OldSite, StartSite, read_small_truth, stop
 from tests.move_in.site_server import PASSWORD
 from tests.move_in.truth import compare

@@ -13,13 +13,13 @@ import orjson
 import psycopg
 import pytest
 
-from kalends.core.imports.records import ImportedRecord
-from kalends.core.tec.exchanges import read_records, tribe_event_address, wp_address
-from kalends.core.tec.move_in import MoveIn, SiteFacts
-from kalends.operations.move_in.planning import compare
-from kalends.operations.move_in.snapshot import Snapshot
-from kalends.operations.move_in.switch import count_missing
-from kalends.operations.move_in.verify import OWN_CHANGE, OWN_CURRENCY
+from kalends.imports.rules.import_records import ImportedRecord
+from kalends.move_in.operations.move_planning import compare
+from kalends.move_in.operations.move_runs import count_missing
+from kalends.move_in.operations.old_snapshot import Snapshot
+from kalends.move_in.operations.verify import OWN_CHANGE, OWN_CURRENCY
+from kalends.move_in.rules.exchanges import read_records, tribe_event_address, wp_address
+from kalends.move_in.rules.old_records import MoveIn, SiteFacts
 from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.processes import Worker, wait_until
 from tests.move_in.commands import TABLES, NewSite

@@ -29,6 +29,7 @@ def set_identity(app: RunningApp, event: dict[str, Any], uid: str, feed_guid: st
     app.set_site("name", f"Site {event['id']}")  # a new revision, because the response cache must not answer
 
 
+@pytest.mark.quick("0193-guid-http://old.example/", "018f3f6e-0000-7000-8000-000000000000-")
 @pytest.mark.parametrize(
     ("uid", "feed_guid", "shown"),
     [

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kalends.operations.move_in.snapshot import Snapshot
+from kalends.move_in.operations.old_snapshot import Snapshot
 from tests.conftest import replace_database, temporary_database
 from tests.move_in.commands import NewSite
 from tests.move_in.conftest import RECORDING, OldSite, stop, wait_for

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kalends.core.tec.move_in import MoveIn
-from kalends.operations.move_in.snapshot import Snapshot
+from kalends.move_in.operations.old_snapshot import Snapshot
+from kalends.move_in.rules.old_records import MoveIn
 from tests.move_in.conftest import RECORDING, OldSite, StartSite
 from tests.move_in.truth import compare
 from tests.soak import SOAK

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from kalends.core.imports.records import ImportedRecord
+from kalends.imports.rules.import_records import ImportedRecord
 
 Truth = dict[str, Any]
 Post = dict[str, Any]

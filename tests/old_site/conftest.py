@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.operations.event_links import resolve_links
+from kalends.calendar.operations.writes import add_record, change_record
 from kalends.core.params import read_params
-from kalends.kinds import BY_NAME
-from kalends.kinds.kind import Actor
-from kalends.operations.context import OperationContext
-from kalends.operations.links import resolve_links
-from kalends.operations.writes import add_record, change_record
 from kalends.store.database import Database, Options, Transaction
 from kalends.store.sql import Sql
-from tests.api.conftest import StartApp, start_app_for_module
+from tests.api.conftest import StartApp
+from tests.api.conftest import start_single_site_for_module as start_app_for_module
 from tests.api.running_app import HOST, RunningApp
 
 __all__ = ["start_app_for_module"]

@@ -40,6 +40,7 @@ def test_table_has_77_requests() -> None:
     assert len({(request.name, str(request.headers), str(request.body)) for request in REQUESTS}) == 77
 
 
+@pytest.mark.quick("GET /wp-json/tribe/events/v1/events0", "GET /event/concert/embed/")
 @pytest.mark.parametrize("request_", [*REQUESTS, *DECISIONS], ids=lambda request: request.name)
 def test_response_is_the_one_that_clients_expect(
     app: RunningApp, ids: dict[str, int], request_: ClientRequest
@@ -63,6 +64,7 @@ def test_response_is_the_one_that_clients_expect(
         assert text in response.headers.get(name, "")
 
 
+@pytest.mark.quick("lists events", "links to a month")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.subject)
 def test_request_of_the_checklist_gets_the_documented_response(
     app: RunningApp, ids: dict[str, int], check: Check

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.api.conftest import StartApp, start_app, start_app_for_module
+from tests.api.conftest import start_app, start_app_for_module
 from tests.api.running_app import RunningApp, User
 from tests.conftest import replace_database, temporary_database
 from tests.feeds.conftest import ical_js
@@ -20,8 +20,8 @@ CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 
 
 @pytest.fixture
-def app(start_app: StartApp) -> RunningApp:
-    started = start_app({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
+def app(shared_app_with_purges: RunningApp) -> RunningApp:
+    started = shared_app_with_purges.add_site()
     started.set_site("timezone", "Europe/Berlin")
     return started
 

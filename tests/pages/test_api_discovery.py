@@ -5,12 +5,9 @@ import re
 import pytest
 
 from tests.api.conftest import StartApp
-from tests.api.running_app import HOST, Caller, RunningApp
+from tests.api.running_app import Caller, RunningApp
 
-BASE = f"http://{HOST}"
-ROOT = f"{BASE}/wp-json/"
-API = f"{ROOT}tribe/events/v1"
-API_LINK = f'<{ROOT}>; rel="https://api.w.org/"'
+API = "//wp-json/tribe/events/v1"
 YEAR = {"start_date": "2031-01-01", "end_date": "2032-01-01"}
 HEADERS = ("x-tec-api-root", "x-tec-api-version", "x-tec-api-origin", "link")
 
@@ -36,6 +33,8 @@ def find_links(body: str) -> list[str]:
 
 def test_pages_and_rss_announce_the_api(calendar: RunningApp) -> None:
     anonymous = calendar.caller()
+    root, api = f"{calendar.base_url}/wp-json/", calendar.make_url(API)
+    root_link = f'<{root}>; rel="https://api.w.org/"'
     events = {event["title"]: event["id"] for event in anonymous.page("events", **YEAR)["events"]}
     concert, secret = events["Concert"], events["Secret"]
     expected = {
@@ -55,23 +54,24 @@ def test_pages_and_rss_announce_the_api(calendar: RunningApp) -> None:
     for path, (api_path, event_id) in expected.items():
         # The second response comes from the cache.
         for _ in range(2):
-            response = anonymous.get(f"{BASE}{path}", headers={"Accept": "text/html"})
-            link = f"{API_LINK}, <{BASE}/?p={event_id}>; rel=shortlink" if event_id else API_LINK
+            response = anonymous.get(f"/{path}", headers={"Accept": "text/html"})
+            shortlink = f"<{calendar.base_url}/?p={event_id}>; rel=shortlink"
+            link = f"{root_link}, {shortlink}" if event_id else root_link
             found = [response.headers.get(name) for name in HEADERS]
-            assert found == [f"{API}{api_path}", "v1", BASE, link], path
+            assert found == [f"{api}{api_path}", "v1", calendar.base_url, link], path
             if "html" in response.headers["content-type"]:
-                assert find_links(response.text) == [ROOT, f"{API}{api_path}"], path
+                assert find_links(response.text) == [root, f"{api}{api_path}"], path
 
 
 def test_announced_addresses_exist(calendar: RunningApp) -> None:
     anonymous = calendar.caller()
     assert anonymous.get(f"{API}/").json()["namespace"] == "tribe/events/v1"
     for path in ("/event/concert/", "/events/category/music/音楽/", "/tag/late/"):
-        address = anonymous.get(f"{BASE}{path}").headers["x-tec-api-root"]
+        address = anonymous.get(f"/{path}").headers["x-tec-api-root"]
         separator = "&" if "?" in address else "?"
         body = anonymous.get(f"{address}{separator}start_date=2031-01-01&end_date=2032-01-01").json()
         assert "Concert" in (body.get("title"), *[event["title"] for event in body.get("events", ())]), path
-    exposed = anonymous.get(f"{BASE}/", headers={"Origin": "https://other.example"}).headers[
+    exposed = anonymous.get("//", headers={"Origin": "https://other.example"}).headers[
         "access-control-expose-headers"
     ]
     assert {"X-TEC-API-ROOT", "X-TEC-API-VERSION", "X-TEC-API-ORIGIN"} <= set(exposed.split(", "))
@@ -80,6 +80,6 @@ def test_announced_addresses_exist(calendar: RunningApp) -> None:
 def test_without_an_alias_nothing_is_announced(start_app: StartApp) -> None:
     anonymous: Caller = start_app().caller()
     for path in ("/", "/events.rss", "/events/list/"):
-        response = anonymous.get(f"{BASE}{path}")
+        response = anonymous.get(f"/{path}")
         assert not set(HEADERS) & set(response.headers)
         assert "api.w.org" not in response.text

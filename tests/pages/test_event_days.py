@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from kalends.website.models.cards import last_day
+from kalends.rendering.cards import last_day
 from kalends.website.models.grid import Entry, find_month_bounds, make_agenda, make_weeks
 from tests.api.running_app import RunningApp
 from tests.pages.page_client import add_event, get_page
@@ -31,6 +31,7 @@ def test_agenda_lists_running_events_from_today() -> None:
     assert build_agenda(march, date(2031, 5, 1), fair, over, before) == [(1, ["Fair"]), (2, ["Over"])]
 
 
+@pytest.mark.quick("05:59-1", "06:01-2")
 @pytest.mark.parametrize(("end", "days"), [("05:59", 1), ("06:00", 1), ("06:01", 2)])
 def test_night_event_ending_by_six_is_one_day(app: RunningApp, end: str, days: int) -> None:
     night = datetime(2031, 3, 14, 22), datetime.fromisoformat(f"2031-03-15 {end}")

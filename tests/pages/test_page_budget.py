@@ -62,6 +62,7 @@ def get(app: RunningApp, path: str) -> bytes:
     return body
 
 
+@pytest.mark.quick("/", "/events/search/?per_page=50")
 @pytest.mark.parametrize(
     "path",
     ["/", "/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
@@ -71,6 +72,7 @@ def test_full_page_fits_size_budget(full: RunningApp, path: str) -> None:
     assert page_bytes(full, path) < MAX_PAGE_BYTES
 
 
+@pytest.mark.quick("events", "tags")
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers", "categories", "tags"])
 def test_record_page_fits_size_budget(full: RunningApp, kind: str) -> None:
     window = {"start_date": "2031-01-01", "end_date": "2032-01-01"} if kind == "events" else {}

@@ -37,6 +37,7 @@ def parse_chips(page: str) -> dict[str, str]:
     return {html.unescape(name): html.unescape(url) for name, url in matches}
 
 
+@pytest.mark.quick("ics", "json")
 @pytest.mark.parametrize("form", FEED_FORMATS)
 def test_feed_filter_survives_renames_and_deletions(app: RunningApp, music: int, form: str) -> None:
     editor = app.caller("editor")
@@ -146,6 +147,7 @@ def test_search_form_preserves_selected_terms(app: RunningApp, music: int) -> No
     assert "E43</a>" in get_page(app, "/events/search/", "categories=rare&categories=more-43")
 
 
+@pytest.mark.quick("ics", "json")
 @pytest.mark.parametrize("form", FEED_FORMATS)
 def test_feed_title_contains_filters(app: RunningApp, music: int, form: str) -> None:
     app.set_site("name", "Lindenstadt")

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from kalends.http.language import LANGUAGES
-from kalends.website.models.theme import DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, make_theme
+from kalends.core.messages import LANGUAGES
+from kalends.website.assets import DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, make_theme
 from tests.api.running_app import RunningApp
 from tests.pages.page_client import get_page
 
@@ -33,10 +33,10 @@ def test_language_switch_keeps_filters_and_canonical_has_no_language(app: Runnin
     }
     assert 'data-offer="Diese Seite auf Deutsch">Deutsch</a>' in page
     assert re.search(r'hreflang="fr" aria-current="true">Français</a>', page)
-    assert 'rel="canonical" href="http://calendar.test/events/list/"' in page
+    assert f'rel="canonical" href="{app.base_url}/events/list/"' in page
     plain = get_page(app, "/events/list/", "lang=fr")
     alternates = re.findall(r'<link rel="alternate" hreflang="([^"]+)" href="([^"]+)">', plain)
-    url = "http://calendar.test/events/list/"
+    url = f"{app.base_url}/events/list/"
     assert dict(alternates) == {"x-default": url, **{tag: f"{url}?lang={tag}" for tag in LANGUAGES}}
     # A page that search engines do not index has no alternates.
     assert 'rel="alternate" hreflang' not in page

@@ -20,6 +20,7 @@ def read_redirect(app: RunningApp, path: str, query: bytes = b"") -> tuple[int, 
     return status, headers.get("location", "")
 
 
+@pytest.mark.quick("events", "tags")
 @pytest.mark.parametrize("kind", PATHS)
 def test_old_slug_redirects_to_current_slug(app: RunningApp, kind: str) -> None:
     editor = app.caller("editor")

@@ -19,7 +19,7 @@ UPCOMING = EVENTS // 20
 
 @dataclass(frozen=True)
 class PlanSite:
-    """Where it is, and records to ask for: `venue` has many events, `parent` has a few children."""
+    """Where it is, and records to ask for: `venue` has many events, `parent` is an upcoming event."""
 
     url: str
     now: datetime
@@ -58,11 +58,6 @@ def _select_records(connection: psycopg.Connection, url: str) -> PlanSite:
 
     busiest = "SELECT {0}_id FROM event_{1} GROUP BY 1 ORDER BY count(*) {2}, 1 LIMIT 1"
     parent = fetch_value("SELECT id FROM events WHERE listed AND start_utc > now() ORDER BY start_utc LIMIT 1")
-    connection.execute(
-        """UPDATE events SET post_parent = %s WHERE id IN (
-            SELECT id FROM events WHERE listed AND start_utc > now() AND id <> %s ORDER BY start_utc LIMIT 20)""",
-        [parent, parent],
-    )
     connection.execute("VACUUM (ANALYZE) events")
     some = connection.execute("SELECT id FROM events WHERE listed ORDER BY md5(id::text) LIMIT 12").fetchall()
     return PlanSite(

@@ -15,11 +15,11 @@ from typing import Any
 
 import asyncpg
 
+from kalends.api.wordpress.wordpress_shapes import CORE_EVENTS, complete_values
+from kalends.calendar.access.operation_context import OperationContext, Outcome
+from kalends.calendar.kinds.kind import PAGING, Actor, Kind
+from kalends.calendar.operations.record_verbs import list_records
 from kalends.core.params import read_params
-from kalends.kinds.kind import PAGING, Actor, Kind
-from kalends.operations.context import OperationContext, Outcome
-from kalends.operations.core_kinds import CORE_EVENTS, complete_values
-from kalends.operations.records import list_records
 from kalends.store.database import Database, Options
 
 ANONYMOUS = Actor()
@@ -52,7 +52,9 @@ class Statement:
         while queue:
             node = queue.pop()
             yield node
-            queue.extend(node.get("Plans", ()))
+            # What is below a condition that is always false never runs.
+            if node.get("One-Time Filter") != "false":
+                queue.extend(node.get("Plans", ()))
 
     def sequential_scans(self) -> list[str]:
         """Tables that are read from one end to the other."""

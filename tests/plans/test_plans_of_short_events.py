@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kalends.kinds.events import EVENTS
+from kalends.calendar.kinds.events import EVENTS
 from tests.conftest import replace_database, temporary_database
 from tests.plans.list_requests import RawParams
 from tests.plans.plan_collector import ANONYMOUS, REPETITIONS, PlanCollector, open_plan_collector

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Actor
-from kalends.operations.core_kinds import CORE_EVENTS
+from kalends.api.wordpress.wordpress_shapes import CORE_EVENTS
+from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.kinds.kind import Actor
 from tests.plans.conftest import PlanSite
 from tests.plans.list_requests import EXAMPLE_SITE, RawParams, filter_pairs, single_filters, unlimited_filters
 from tests.plans.plan_collector import PlanCollector, Statement
@@ -60,9 +60,17 @@ async def test_filter_pairs_use_index(name: str, site: PlanSite, plan_collector:
     assert not find_problems(await plan_collector.collect_plans(EVENTS, raw), max(MAX_WASTED_ROWS, matching))
 
 
-@pytest.mark.parametrize("raw", [{}, {"status": "draft"}, {"status": "draft,pending"}, {"status": "publish"}])
+@pytest.mark.parametrize(
+    "raw", [{}, {"status": "draft"}, {"status": "draft,pending"}, {"status": "publish"}, {"status": "publish,draft"}]
+)
 async def test_editor_queries_use_index(raw: RawParams, site: PlanSite, plan_collector: PlanCollector) -> None:
     assert not find_problems(await plan_collector.collect_plans(EVENTS, raw, EDITOR))
+
+
+@pytest.mark.parametrize("raw", [{}, {"status": "draft"}, {"status": "draft,pending,private"}])
+async def test_author_queries_use_index(raw: RawParams, site: PlanSite, plan_collector: PlanCollector) -> None:
+    """The author of most events, few of which are drafts."""
+    assert not find_problems(await plan_collector.collect_plans(EVENTS, raw, Actor(1, "author")))
 
 
 async def test_cursor_uses_index(site: PlanSite, plan_collector: PlanCollector) -> None:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from kalends.calendar.kinds.events import EVENTS
+from kalends.demo.demo_records import AVERAGE_DATES
 from kalends.demo.seed import DemoOptions, seed
-from kalends.demo.series import AVERAGE_DATES
-from kalends.kinds.events import EVENTS
 from tests.conftest import replace_database, temporary_database
 from tests.plans.conftest import EVENTS as EVENT_COUNT
 from tests.plans.list_requests import RawParams

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
-from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
+from kalends.core.times import utc_now
+from kalends.fleet.storage.replica import PrimaryLog
 from kalends.store.database import Database, Options
-from kalends.store.replica import PrimaryLog
 from kalends.store.sql import Sql
 from tests.lifecycle.processes import run_command
 from tests.replicas.standby import TIMEOUT, Pair, Site, run_on, run_site, start_pair

@@ -5,6 +5,8 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
+from kalends.core.cost import FREE_COSTS
+
 RECORDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags", "series")
 LINKS: tuple[LiteralString, ...] = ("event_venues", "event_organizers", "event_categories", "event_tags")
 
@@ -46,7 +48,7 @@ COUNTER_QUERIES: dict[str, LiteralString] = {
             SELECT kind::text, record_id, status, day, starts::bigint, protected::bigint FROM link_days
             WHERE site_id = %(site)s AND (starts <> 0 OR protected <> 0))
         (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
-    # As rebuild_series_steps() of migration 0018 computes both tables, but for one site.
+    # As rebuild_series_steps() computes both tables, but for one site.
     "steps of series differ from their events": """
         WITH counted AS (
             SELECT id, series_id, start_utc, end_utc, published_at,
@@ -82,10 +84,12 @@ CONSISTENCY_QUERIES: dict[str, LiteralString] = {
         SELECT c.revision FROM changes c JOIN sites s ON s.id = c.site_id
         WHERE c.site_id = %(site)s AND c.revision > s.revision""",
     "events are placed where their published venues are not, or the other way round": """
-        SELECT e.id, e.placed FROM events e WHERE e.site_id = %(site)s AND e.placed <> EXISTS (
+        SELECT e.id, e.geoloc_known FROM events e WHERE e.site_id = %(site)s AND e.geoloc_known <> EXISTS (
             SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
             WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)
-        AND NOT EXISTS (SELECT FROM venues v WHERE v.site_id = e.site_id AND v.unsettled)""",
+        AND NOT EXISTS (SELECT FROM venues v WHERE v.site_id = e.site_id AND v.geoloc_pending)""",
+    "events are free although their cost is not, or the other way round": """
+        SELECT id, cost, is_free FROM events WHERE site_id = %(site)s AND is_free <> (cost = ANY(%(free)s))""",
     "identifiers are held twice or lie beyond their counter": """
         WITH posts AS (
             SELECT id FROM events WHERE site_id = %(site)s UNION ALL
@@ -148,7 +152,7 @@ def read_revision(database_url: str, site_id: int = 1) -> int:
 
 
 def _rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Composed, site_id: int) -> list[Any]:
-    return connection.execute(query, {"site": site_id}).fetchall()
+    return connection.execute(query, {"site": site_id, "free": sorted(FREE_COSTS)}).fetchall()
 
 
 def _unlogged_rows(connection: psycopg.Connection[Any], table: LiteralString, site_id: int) -> list[Any]:

@@ -14,7 +14,6 @@ class FaultyProxy:
         self._is_flowing = asyncio.Event()
         self._is_flowing.set()
         self._dropped_text = b""
-        self._passes_left = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -36,12 +35,9 @@ class FaultyProxy:
         for writer in self._writers:
             writer.transport.abort()
 
-    def drop_response_to(self, text: bytes, *, after: int = 0) -> None:
-        """The next such words still reach the database; then the connection is cut before it answers.
-
-        `after` is the number of times that they pass before.
-        """
-        self._dropped_text, self._passes_left = text, after
+    def drop_response_to(self, text: bytes) -> None:
+        """The next such words still reach the database; then the connection is cut before it answers."""
+        self._dropped_text = text
 
     async def __aenter__(self) -> Self:
         self._listener = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
@@ -84,10 +80,8 @@ class FaultyProxy:
                 sink.write(data)
                 await sink.drain()
                 if self._dropped_text and self._dropped_text in data:
-                    self._passes_left -= 1
-                    if self._passes_left < 0:
-                        self._dropped_text = b""
-                        pair[0].transport.abort()
+                    self._dropped_text = b""
+                    pair[0].transport.abort()
         finally:
             # One end is closed, so both are.
             for end in pair:

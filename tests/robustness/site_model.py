@@ -92,14 +92,20 @@ class Model:
         return self.terms.pop(term_id)
 
     def _change_term(self, term: Term, values: dict[str, Any]) -> Term:
-        """A category that moves takes its events along, and those below it: other filters find them now."""
-        old_parent = term.parent
+        """A category that moves takes its events along, and those below it: other filters find them now.
+
+        The URLs of the categories below it contain its slug.
+        """
+        old_parent, old_slug = term.parent, term.slug
         self._apply_changes(term, values)
+        descendants = {t.id: t for t in self.records_by_kind("categories") if self._is_below(t, term.id)}
         if term.parent != old_parent:
-            descendants = {t.id for t in self.records_by_kind("categories") if self._is_below(t, term.id)}
             for post in list(self.posts.values()):
-                if descendants & set(post.links["categories"]):
+                if descendants.keys() & set(post.links["categories"]):
                     self._record_change(post, "update")
+        if (term.parent, term.slug) != (old_parent, old_slug):
+            for term_id in sorted(descendants.keys() - {term.id}):
+                self._record_change(descendants[term_id], "update")
         return term
 
     def _is_below(self, term: Term, top: int) -> bool:

@@ -57,12 +57,13 @@ async def client(server: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncCli
 async def test_lock_delays_requests_for_bounded_time(
     client: httpx.AsyncClient, tenant: Tenant, module_database_url: str
 ) -> None:
+    leeway = await _measure_leeway(client)
     with psycopg.connect(module_database_url) as holder:
         holder.execute("SELECT FROM sites WHERE id = %s FOR UPDATE", [tenant.id])
         writes = [_measure(client.post("/venues", json={"venue": "Waiting"})) for _ in range(10)]
         reads = [_measure(client.get("/venues", auth=None if n % 2 else tenant.login)) for n in range(10)]
         responses = await asyncio.gather(*writes, *reads)
-    assert max(seconds for seconds, _ in responses) < POOL_TIMEOUT + STATEMENT_TIMEOUT + 2
+    assert max(seconds for seconds, _ in responses) < POOL_TIMEOUT + STATEMENT_TIMEOUT + leeway
     assert {_error_summary(response) for _, response in responses[:10]} == {(503, "rest_unavailable", "1")}
     assert {_error_summary(response) for _, response in responses[10:]} <= {
         (200, "", ""),
@@ -74,13 +75,14 @@ async def test_lock_delays_requests_for_bounded_time(
 
 
 async def test_statement_timeout_is_enforced(client: httpx.AsyncClient, module_database_url: str) -> None:
+    leeway = await _measure_leeway(client)
     with psycopg.connect(module_database_url) as holder:
         holder.execute("LOCK TABLE organizers IN ACCESS EXCLUSIVE MODE")
         seconds, response = await _measure(client.get("/organizers"))
         # Others are served meanwhile.
-        assert (await client.get("/tags")).status_code == 200
+        await _wait_for_status(client, "/tags", 200, seconds=10)
     assert _error_summary(response) == (503, "rest_unavailable", "1")
-    assert STATEMENT_TIMEOUT <= seconds < STATEMENT_TIMEOUT + 2
+    assert STATEMENT_TIMEOUT <= seconds < STATEMENT_TIMEOUT + leeway
     await _assert_recovered(client)
 
 
@@ -89,6 +91,7 @@ async def test_unresponsive_database_is_503_until_it_recovers(
     client: httpx.AsyncClient, proxy: FaultyProxy, tenant: Tenant, caller: str
 ) -> None:
     await _assert_recovered(client)
+    leeway = await _measure_leeway(client)
     proxy.pause()
     try:
         for _ in range(2):  # First on connections that were open, then on new ones.
@@ -97,7 +100,7 @@ async def test_unresponsive_database_is_503_until_it_recovers(
             else:
                 pending = client.get("/venues", auth=None if caller == "public" else tenant.login)
             seconds, response = await _measure(pending)
-            assert seconds < STATEMENT_TIMEOUT + 2
+            assert seconds < STATEMENT_TIMEOUT + leeway
             assert (response.status_code, "retry-after" in response.headers) == (503, True)
     finally:
         proxy.resume()
@@ -138,7 +141,7 @@ async def test_commit_with_lost_response_has_unknown_outcome(
     client: httpx.AsyncClient, proxy: FaultyProxy, tenant: Tenant, module_database_url: str
 ) -> None:
     key = {"Idempotency-Key": "once"}
-    proxy.drop_response_to(b"COMMIT", after=2)  # The first one, and its answer, end the sign-in.
+    proxy.drop_response_to(b"COMMIT")
     first = await client.post("/venues", json={"venue": "Once"}, headers=key)
     assert _error_summary(first)[:2] == (503, "rest_outcome_unknown")
     assert read_revision(module_database_url, tenant.id) == 1, "it was stored after all"
@@ -180,6 +183,15 @@ async def _measure(pending: Coroutine[Any, Any, httpx.Response]) -> tuple[float,
     return time.monotonic() - started, response
 
 
+async def _measure_leeway(client: httpx.AsyncClient) -> float:
+    """Return the seconds that a request may take beyond the timeouts: 2, and more on a busy machine.
+
+    Ten writes on two connections without a timeout of the pool take 5 s, which a quiet machine still detects.
+    """
+    responses = await asyncio.gather(*[_measure(client.get("/venues")) for _ in range(10)])
+    return 2 + 3 * max(seconds for seconds, _ in responses)
+
+
 def _error_summary(response: httpx.Response) -> tuple[int, str, str]:
     """Status, code and Retry-After."""
     code = response.json()["code"] if response.is_error else ""
@@ -187,15 +199,18 @@ def _error_summary(response: httpx.Response) -> tuple[int, str, str]:
 
 
 async def _assert_recovered(client: httpx.AsyncClient) -> None:
-    await _wait_for_status(client, "/venues", 200, seconds=5)
-    assert (await client.post("/venues", json={"venue": f"Again {time.monotonic()}"})).status_code == 201
+    await _wait_for_status(client, "/venues", 200, seconds=10)
+    await _wait_for_status(client, "/venues", 201, seconds=10, body={"venue": f"Again {time.monotonic()}"})
 
 
-async def _wait_for_status(client: httpx.AsyncClient, url: str, status: int, seconds: float) -> None:
+async def _wait_for_status(
+    client: httpx.AsyncClient, url: str, status: int, seconds: float, body: dict[str, str] | None = None
+) -> None:
+    """Send a request, a POST if it has a body, until it gets the status."""
     deadline = time.monotonic() + seconds
     while True:
         try:
-            seen = (await client.get(url)).status_code
+            seen = (await client.request("POST" if body else "GET", url, json=body)).status_code
         except httpx.TransportError:
             seen = 0  # It does not listen yet.
         if seen == status:

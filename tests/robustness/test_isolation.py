@@ -5,7 +5,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from kalends.api.routes import EXTENSION
+from kalends.routes import EXTENSION
 from kalends.store.sites import add_host, add_site
 from tests.robustness.site_fixtures import add_editor, run_application
 from tests.robustness.two_sites import (

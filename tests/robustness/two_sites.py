@@ -11,8 +11,8 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from kalends.api.catalog import Route
-from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.http.router import Route
+from kalends.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
 from tests.console.console_rows import add_console_rows
 from tests.robustness.import_rows import FOREIGN_IMPORT, SHARED_IMPORT, add_import_rows

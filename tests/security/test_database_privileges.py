@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
+from kalends.calendar.operations.site_options import CUSTOM_CSS, SITE_KEYS
 from kalends.store.migrations import migrate
 from tests.lifecycle.processes import Worker, run_command, wait_until
 from tests.robustness.site_fixtures import API_PATH, DATES, add_editor
@@ -26,7 +27,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "sites_with_old_changes",
     "site_changes",
     "site_revisions",
-    "unsettled_venues",
+    "geoloc_pending_venues",
     "worker_heartbeat",
     "own_hosts",
     "incomplete_series",
@@ -70,6 +71,23 @@ def test_security_definer_functions_have_search_path(database_url: str) -> None:
     assert dict(rows) == {name: ["search_path=pg_catalog, public, pg_temp"] for name in SECURITY_DEFINER_FUNCTIONS}
 
 
+def test_row_level_security_covers_every_table_of_sites(database_url: str) -> None:
+    """The tables are found, not listed, so a new one cannot be forgotten."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(
+            """SELECT c.relname, c.relrowsecurity,
+                    EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polqual IS NOT NULL)
+                FROM pg_class c
+                WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+                    AND (c.relname = 'sites' OR EXISTS (SELECT FROM pg_attribute a
+                        WHERE a.attrelid = c.oid AND a.attname = 'site_id' AND NOT a.attisdropped))
+                    AND has_table_privilege('kalends_app', c.oid, 'SELECT, INSERT, UPDATE, DELETE')"""
+        ).fetchall()
+    tables = {name: (is_enabled, has_policy) for name, is_enabled, has_policy in rows}
+    assert {"drafts", "events", "sessions", "sites"} <= tables.keys()
+    assert {name: state for name, state in tables.items() if state != (True, True)} == {}
+
+
 def test_temporary_objects_are_forbidden(logins: DatabaseLogins) -> None:
     for role in ("kalends_app", None):
         with psycopg.connect(logins.server) as connection:
@@ -90,6 +108,22 @@ def test_temporary_objects_do_not_affect_security_definer_functions(database_url
         connection.rollback()
 
 
+def test_server_changes_only_the_columns_of_a_site_that_it_writes(logins: DatabaseLogins) -> None:
+    counters = {"revision", "trimmed_revision", "last_post_id", "last_term_id", "last_user_id"}
+    written = {*SITE_KEYS, "custom_css_hash", "former_host", "former_last_id", *counters} - {CUSTOM_CSS}
+    with psycopg.connect(logins.server) as connection:
+        columns = connection.execute(
+            """SELECT a.attname, has_column_privilege('kalends_app', a.attrelid, a.attnum, 'UPDATE')
+                FROM pg_attribute a
+                WHERE a.attrelid = 'public.sites'::regclass AND a.attnum > 0 AND NOT a.attisdropped"""
+        ).fetchall()
+        assert {name for name, is_writable in columns if is_writable} == written
+        connection.execute("SET ROLE kalends_app")
+        connection.execute("SELECT id FROM enter_site('any')")
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("UPDATE sites SET secret = ''")
+
+
 def test_resetting_role_gains_no_privileges(logins: DatabaseLogins) -> None:
     with psycopg.connect(logins.server) as connection:
         as_app = _table_privileges(connection, "SET LOCAL ROLE kalends_app")
@@ -107,6 +141,7 @@ def test_resetting_role_gains_no_privileges(logins: DatabaseLogins) -> None:
             connection.execute("SELECT FROM events")
 
 
+@pytest.mark.process
 def test_server_works_with_unprivileged_logins(logins: DatabaseLogins, tmp_path: Path) -> None:
     login, password = add_editor(logins.owner)
     queue = {"KALENDS_QUEUE_URL": logins.queue}
@@ -139,6 +174,7 @@ def test_server_works_with_unprivileged_logins(logins: DatabaseLogins, tmp_path:
     assert "b.example" in shown.stdout
 
 
+@pytest.mark.process
 def test_server_warns_about_privileged_login(database_url: str, tmp_path: Path) -> None:
     with Server.start(database_url, log=tmp_path / "server.log") as server:
         assert "the login of KALENDS_DATABASE_URL is a superuser" in server.read_log()

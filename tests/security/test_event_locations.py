@@ -95,11 +95,11 @@ async def _count_events(client: httpx.AsyncClient, placed: str) -> int:
 
 
 def _count_unsettled_venues(database_url: str) -> int:
-    return _fetch_number(database_url, "SELECT count(*) FROM venues WHERE unsettled")
+    return _fetch_number(database_url, "SELECT count(*) FROM venues WHERE geoloc_pending")
 
 
 def assert_placed(database_url: str, placed: int) -> None:
-    assert _fetch_number(database_url, "SELECT count(*) FROM events WHERE placed") == placed
+    assert _fetch_number(database_url, "SELECT count(*) FROM events WHERE geoloc_known") == placed
 
 
 def _fetch_number(database_url: str, query: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from kalends.kinds.event_list.filters import PASSWORD_GUARDED_FILTERS
+from kalends.calendar.kinds.event_list import PASSWORD_GUARDED_FILTERS
 from tests.api.running_app import API_PATH, Caller, RunningApp, User, assert_error, expect_json
 from tests.api.sample_records import DATES, unique
 from tests.conftest import replace_database, temporary_database

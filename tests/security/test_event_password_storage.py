@@ -7,8 +7,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from kalends.calendar.kinds.events import MAX_WAITING, SLOW_PREFIX, PasswordHashes, hash_fast, hash_slowly
 from kalends.core.errors import ApiError
-from kalends.kinds.event_passwords import MAX_WAITING, SLOW_PREFIX, PasswordHashes, hash_fast, hash_slowly
 from tests.api.running_app import RunningApp, assert_error, expect_json
 from tests.api.sample_records import DATES
 
@@ -89,14 +89,14 @@ def test_hashing_queue_is_limited() -> None:
 def test_passwords_are_hashed_only_after_throttle_and_login(
     start_app: Callable[..., RunningApp], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kalends.kinds import event_passwords
+    from kalends.calendar.kinds import events
 
     app = start_app()
     editor = app.caller("editor")
     event = editor.create("events", title="Guessed", new_password=PASSWORD, **DATES)
     hashed: list[str] = []
     monkeypatch.setattr(
-        event_passwords,
+        events,
         "hash_slowly",
         lambda secret, word: hashed.append(word) or SLOW_PREFIX + hash_fast(secret, word),
     )
@@ -115,7 +115,7 @@ def test_passwords_are_hashed_only_after_throttle_and_login(
 
 def test_batch_limits_distinct_passwords(start_app: Callable[..., RunningApp]) -> None:
     app = start_app()
-    batch = "http://calendar.test/api/kalends/v1/batch"
+    batch = "//api/kalends/v1/batch"
 
     def run(words: list[str]) -> httpx.Response:
         operations = [
@@ -131,9 +131,9 @@ def test_batch_limits_distinct_passwords(start_app: Callable[..., RunningApp]) -
 def test_site_without_protected_events_hashes_nothing(
     start_app: Callable[..., RunningApp], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kalends.kinds import event_passwords
+    from kalends.calendar.kinds import events
 
     app = start_app()
-    monkeypatch.setattr(event_passwords, "hash_slowly", lambda *_: pytest.fail("hashed"))
+    monkeypatch.setattr(events, "hash_slowly", lambda *_: pytest.fail("hashed"))
     app.caller("editor").create("events", title="Open", **DATES)
     assert expect_json(app.caller().get("/events", {"password": PASSWORD}))["total"] == 1

@@ -9,7 +9,7 @@ from time import process_time
 
 import pytest
 
-from kalends.core.html.sanitize import clean_plain
+from kalends.core.sanitize import clean_plain
 from tests.security.raw_requests import (
     API_PATH,
     expensive_body,

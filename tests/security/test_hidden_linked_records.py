@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from kalends.store.sites import add_host, add_site
-from tests.api.running_app import API_PATH, API_URL, RunningApp, expect_json
+from tests.api.running_app import API_PATH, RunningApp, expect_json
 from tests.api.sample_records import DATES, unique
 from tests.media.media_client import create_image
 
@@ -54,8 +54,8 @@ def test_filter_by_hidden_record_returns_no_events(app: RunningApp, name: str, s
     assert editor.ids("events", **{name: hidden}) == [event["id"]]
 
 
-def test_file_belongs_to_site_of_host(start_app: Callable[..., RunningApp]) -> None:
-    app = start_app()
+def test_file_belongs_to_site_of_host(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site()
     url = create_image(app.caller("editor"))["url"]
     path = url[url.index("/media/") :]
 
@@ -64,7 +64,7 @@ def test_file_belongs_to_site_of_host(start_app: Callable[..., RunningApp]) -> N
 
     # With a single site every host is that site's.
     assert status("calendar.test") == status("anything.test") == 200
-    app = start_app()
+    app = start_single_site()
     url = create_image(app.caller("editor"))["url"]
     path = url[url.index("/media/") :]
     app.run(add_host(app.database_url, "calendar.test", 1))
@@ -75,8 +75,8 @@ def test_file_belongs_to_site_of_host(start_app: Callable[..., RunningApp]) -> N
     assert [status(host, **{"if-none-match": etag}) for host in hosts] == [304, 304, 404, 404]
 
 
-def test_media_url_host_serves_all_sites(start_app: Callable[..., RunningApp]) -> None:
-    app = start_app({"KALENDS_MEDIA_URL": "https://images.test/media"})
+def test_media_url_host_serves_all_sites(start_single_site: Callable[..., RunningApp]) -> None:
+    app = start_single_site({"KALENDS_MEDIA_URL": "https://images.test/media"})
     url = create_image(app.caller("editor"))["url"]
     assert url.startswith("https://images.test/media/")
     app.run(add_host(app.database_url, "calendar.test", 1))
@@ -84,6 +84,4 @@ def test_media_url_host_serves_all_sites(start_app: Callable[..., RunningApp]) -
     path = url.removeprefix("https://images.test")
     hosts = ("images.test", "calendar.test", "b.test")
     assert [app.raw("GET", path, headers=[("host", host)])[0] for host in hosts] == [200, 200, 404]
-    assert expect_json(app.caller().get(f"{API_URL}/events"))["rest_url"].startswith(
-        f"http://calendar.test{API_PATH}"
-    )
+    assert expect_json(app.caller().get("/events"))["rest_url"].startswith(f"http://calendar.test{API_PATH}")

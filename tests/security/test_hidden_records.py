@@ -7,7 +7,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from kalends.kinds.event_list.filters import PASSWORD_GUARDED_FILTERS
+from kalends.calendar.kinds.event_list import PASSWORD_GUARDED_FILTERS
 from tests.security.instance import Instance, Report, sample_evenly, take_first
 from tests.security.wire_client import (
     API_PATH,

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from kalends.api.routes import EXTENSION
+from kalends.routes import EXTENSION
 from tests.robustness.two_sites import API_PATH, FOREIGN_IMAGE, SITE_A_SELECTORS
 from tests.security.instance import Report
 from tests.security.two_hosts import TwoHosts, open_two_hosts

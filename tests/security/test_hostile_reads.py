@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.routes import EXTENSION, INTERFACE
 from tests.api.hostile_values import HOSTILE_DATES, HOSTILE_TEXTS
 from tests.api.test_hostile_requests import FORGED_CURSORS, SLUGS
 from tests.pages.test_hostile_page_requests import HOSTILE_PATHS, HOSTILE_QUERIES, PATHS

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kalends.kinds import BY_NAME
+from kalends.calendar.kinds import BY_NAME
 from tests.api.hostile_values import EXTREME_DATES, HOSTILE_TEXTS, WORST_VALUES, nest_lists
 from tests.api.sample_records import SAMPLES, Sample
 from tests.api.test_hostile_bodies import INVALID_JSON, MALFORMED_MULTIPART, UNUSUAL_JSON

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
+from kalends.core.times import utc_now
 from kalends.store.database import Database, Options
 
 HOST = "calendar.example"

@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from kalends.core.limiter import WriteTurns
+from kalends.core.limits import WriteTurns
 from tests.api.running_app import Caller, RunningApp, assert_error
 from tests.api.sample_records import DATES, unique
 from tests.console.console_client import ConsoleClient, Page
@@ -28,7 +28,7 @@ def app(start_app_for_module: Callable[..., RunningApp]) -> RunningApp:
 def lock_site(app: RunningApp) -> Iterator[Callable[[], None]]:
     """Lock the site as another process would; the yielded function ends that early."""
     with psycopg.connect(app.database_url) as connection:
-        connection.execute("SELECT FROM sites WHERE id = 1 FOR NO KEY UPDATE")
+        connection.execute("SELECT FROM sites WHERE id = %s FOR NO KEY UPDATE", [app.site_id])
         yield connection.rollback
 
 
@@ -145,3 +145,15 @@ def test_description_has_the_error(app: RunningApp) -> None:
     document = app.caller().get(f"{EXTENSION}/doc").json()
     responses = document["paths"]["/series"]["post"]["responses"]["429"]
     assert "rest_too_many_writes" in str(responses)
+
+
+def test_wrong_password_does_not_wait_for_the_lock(app: RunningApp) -> None:
+    with lock_site(app):
+        stranger = Caller(app, 0, httpx.BasicAuth("editor", "wrong"))
+        assert_error(stranger.post("/venues", {"venue": unique("Venue")}), 401, "incorrect_password")
+
+
+def test_invalid_parameters_do_not_wait_for_the_lock(app: RunningApp) -> None:
+    with lock_site(app):
+        assert_error(app.caller("editor").post("/venues", {"venue": ""}), 400, "rest_invalid_param", "venue")
+        assert_error(app.caller("subscriber").post("/venues", {"venue": unique("Venue")}), 403, "rest_forbidden")

@@ -53,6 +53,7 @@ def withdraw(editor: Caller, event: dict[str, Any], way: str, secret: str, *, at
         assert response.status_code == 200, response.text
 
 
+@pytest.mark.quick("private-date-one write", "future-flag-two writes")
 @pytest.mark.parametrize("at_once", [True, False], ids=["one write", "two writes"])
 @pytest.mark.parametrize("secret", SECRET_CHANGES)
 @pytest.mark.parametrize("way", WITHDRAWALS)

@@ -10,14 +10,16 @@ from datetime import date
 import psycopg
 import pytest
 
+from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.storage import bulk_load
+from kalends.core.cost import FREE_COSTS
 from kalends.core.errors import InvalidValue
-from kalends.core.html.sanitize import fold, to_plain_text
+from kalends.core.html_text import to_plain_text
 from kalends.core.params import read_params
+from kalends.core.sanitize import fold
 from kalends.core.slugs import make_slug
 from kalends.core.times import event_span
 from kalends.demo.seed import DemoCounts, DemoOptions, parse_upcoming, resolve_counts, seed
-from kalends.kinds.events import EVENTS
-from kalends.store import bulk_load
 from tests.robustness.consistency import assert_consistent
 from tests.servers import Server, make_environment
 
@@ -104,8 +106,8 @@ def test_stored_values_match_api_validation(database_url: str) -> None:
     """Every text passes through cleaning unchanged, and what is derived is derived from it."""
     create_demo_data(database_url)
     names = ("title", "description", "excerpt", "timezone", "cost", "website", "ticket_url", "all_day")
-    derived = "slug, start_local, end_local, start_utc, end_utc, search_text"
-    for *written, slug, start, end, start_utc, end_utc, search_text in rows(
+    derived = "slug, start_local, end_local, start_utc, end_utc, search_text, is_free"
+    for *written, slug, start, end, start_utc, end_utc, search_text, is_free in rows(
         database_url, f"SELECT {', '.join(names)}, {derived} FROM events"
     ):
         values = dict(zip(names, written, strict=True))
@@ -116,6 +118,7 @@ def test_stored_values_match_api_validation(database_url: str) -> None:
         assert (span.start.utc, span.end.utc) == (start_utc, end_utc)
         texts = [to_plain_text(read[name]) for name in ("title", "excerpt", "description")]
         assert search_text == "\n".join(fold(text) for text in texts if text)
+        assert is_free == (read["cost"] in FREE_COSTS)
         assert slug.startswith(make_slug(read["title"])) or slug == ""
 
 

@@ -13,10 +13,9 @@ import psycopg
 import pytest
 from PIL import Image
 
-from kalends.demo.town.dates import list_occurrences
-from kalends.demo.town.places import CATEGORIES, HOSTS, PLACES, SITE
 from kalends.demo.town.programme import PROGRAMME
 from kalends.demo.town.scenes import SCENES, draw_scene
+from kalends.demo.town.town_places import CATEGORIES, HOSTS, PLACES, SITE, list_occurrences
 from tests.robustness.consistency import assert_consistent
 from tests.servers import Server, make_environment
 

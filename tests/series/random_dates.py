@@ -15,11 +15,11 @@ _INSERT = """
     INSERT INTO events (site_id, id, uid, revision, author_id, status, published_at, modified_utc, title, timezone,
         start_local, end_local, start_utc, end_utc, series_id, slot, hide_from_listings, featured, password_hash,
         search_text)
-    SELECT 1, n, gen_random_uuid(), 100000 + n, (SELECT min(id) FROM users), status, published, published, title,
+    SELECT s.id, n, gen_random_uuid(), 100000 + n, (SELECT min(id) FROM users), status, published, published, title,
         'UTC', start AT TIME ZONE 'UTC', finish AT TIME ZONE 'UTC', start, finish, series,
         CASE WHEN series IS NOT NULL THEN timestamp '2000-01-01' + make_interval(hours => n) END, hidden, featured,
         CASE WHEN locked THEN '\\x00'::bytea END, lower(title)
-    FROM unnest($1::int[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::timestamptz[],
+    FROM sites s, unnest($1::int[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::timestamptz[],
         $7::bigint[], $8::bool[], $9::bool[], $10::bool[])
         AS t (n, status, published, title, start, finish, series, hidden, featured, locked)
 """
@@ -33,8 +33,9 @@ def add_series(app: RunningApp) -> None:
     app.sql(
         """INSERT INTO series (site_id, id, uid, revision, author_id, status, slug, published_at, modified_utc, parts,
                 template, title)
-            SELECT 1, n, gen_random_uuid(), n, (SELECT min(id) FROM users), 'publish', 'series-' || n, now(), now(),
-                jsonb_build_array($3::jsonb), '{}', 'Series' FROM generate_series($1::int, $2::int) n""",
+            SELECT s.id, n, gen_random_uuid(), n, (SELECT min(id) FROM users), 'publish', 'series-' || n,
+                now(), now(), jsonb_build_array($3::jsonb), '{}', 'Series'
+            FROM sites s, generate_series($1::int, $2::int) n""",
         SERIES[0],
         SERIES[-1],
         PART,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.api.running_app import HOST, Caller
+from tests.api.running_app import Caller
 
-EXTENSION = f"http://{HOST}/api/kalends/v1"
+EXTENSION = "//api/kalends/v1"
 WEEKLY = {
     "title": "Yoga",
     "start_date": "2027-01-05 19:30:00",

@@ -11,11 +11,10 @@ import asyncpg
 import httpx
 from hypothesis.stateful import RuleBasedStateMachine
 
-from kalends.operations.feeds import WITHDRAWN_PERIOD
-from kalends.operations.lifecycle import remove_old_trash
-from kalends.operations.series.horizon import extend_batch
-from kalends.operations.series.matching import compute_horizon
-from kalends.operations.tzdata_refresh import find_shifted, shift_events
+from kalends.calendar.jobs import find_shifted, remove_old_trash, shift_events
+from kalends.calendar.operations.site_feeds import WITHDRAWN_PERIOD
+from kalends.series.jobs import extend_batch
+from kalends.series.operations.series_matching import compute_horizon
 from kalends.store.database import Database, Transaction
 from tests.feeds.ical_readers import FeedEntry, Subscriber, read_with_icalendar
 from tests.robustness.compared_site import ACTORS, ComparedSite

@@ -11,9 +11,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from kalends.core.recurrence import read_rule
-from kalends.core.series import Date, Part
-from kalends.core.series_pairing import pair_slots
-from kalends.operations.series.matching import compute_horizon
+from kalends.series.operations.series_matching import compute_horizon
+from kalends.series.rules.series_slots import Date, Part, pair_slots
 from tests.series.series_model_values import FAR, SINGLE, Occurrence, Refused, ScopeEdit, Segment, settle
 
 TIMES = "times"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kalends.kinds.event_list.first_dates import GAP_LIMITS
+from kalends.calendar.kinds.event_shortcuts import GAP_LIMITS
 from tests.api.running_app import Caller, RunningApp
 from tests.series.random_dates import BEGIN, SERIES, add_events, add_series
 from tests.soak import scaled

@@ -54,6 +54,7 @@ def test_a_batch_runs_no_preview(editor: Caller) -> None:
 PATHS = ["restore", "dates", "split", "merge", "dissolve"]
 
 
+@pytest.mark.quick("restore", "dissolve")
 @pytest.mark.parametrize("path", PATHS)
 def test_a_stale_if_match_is_refused(client: SeriesClient, editor: Caller, path: str) -> None:
     series, other = client.create(title="Match"), client.create(title="Other", start_date="2028-01-04 10:00",

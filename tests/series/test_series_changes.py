@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.api.conftest import StartApp
-from tests.api.running_app import HOST, Caller
+from tests.api.running_app import Caller
 from tests.series.changes_mirror import ChangesMirror
 from tests.series.series_client import EXTENSION, SeriesClient
 
@@ -12,7 +12,7 @@ DAILY = {"rule": f"FREQ=DAILY;COUNT={DATES}", "start_date": "2031-01-01 19:30", 
 
 
 def mirror(caller: Caller) -> ChangesMirror:
-    return ChangesMirror(lambda path, query: caller.get(f"http://{HOST}{path}", query))
+    return ChangesMirror(lambda path, query: caller.get(f"/{path}", query))
 
 
 def test_edits_of_500_dates_reach_a_copy(start_app: StartApp) -> None:

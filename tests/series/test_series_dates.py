@@ -41,6 +41,7 @@ def test_removed_dates_move_along_with_their_series(client: SeriesClient) -> Non
     assert [event["id"] for event in client.events(series["id"])] == [event["id"] for event in events]
 
 
+@pytest.mark.quick("fields0-remove", "fields4-remove")
 @pytest.mark.parametrize(
     ("fields", "name"),
     [

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from kalends.core.recurrence import Rule, read_rule
-from kalends.core.series import Definition, Part, list_dates
-from kalends.core.series_division import join_definitions
+from kalends.series.rules.series_division import join_definitions
+from kalends.series.rules.series_slots import Definition, Part, list_dates
 from tests.api.running_app import Caller, assert_error
 from tests.series.series_client import EXTENSION, SeriesClient, strip_revisions
 
@@ -26,6 +26,7 @@ def state(client: SeriesClient, series_id: int) -> Any:
     return strip_revisions(client.read(series_id)), [strip_revisions(event) for event in client.events(series_id)]
 
 
+@pytest.mark.quick("FREQ=WEEKLY", "FREQ=MONTHLY;COUNT=9")
 @pytest.mark.parametrize(
     "rule", ["FREQ=WEEKLY", "FREQ=WEEKLY;COUNT=17", "FREQ=WEEKLY;BYDAY=TU,TH;UNTIL=20270401", "FREQ=MONTHLY;COUNT=9"]
 )
@@ -45,6 +46,7 @@ def test_a_split_series_is_merged_again(client: SeriesClient, rule: str) -> None
     assert client.read(new)["status"] == "trash"
 
 
+@pytest.mark.quick("2027-01-16-FREQ=WEEKLY", "2027-01-02-FREQ=WEEKLY;COUNT=2")
 @pytest.mark.parametrize(("added", "rule"), [
     ("2027-01-16", "FREQ=WEEKLY"),
     ("2027-01-16", "FREQ=WEEKLY;COUNT=2"),
@@ -151,6 +153,7 @@ def test_a_series_is_split_at_one_of_its_dates(client: SeriesClient, editor: Cal
     assert_error(response, 400, "rest_invalid_param", "from")
 
 
+@pytest.mark.quick("all-17", "next-1")
 @pytest.mark.parametrize(("keep", "kept"), [("all", 17), ("upcoming", 17), ("next", 1)])
 def test_a_dissolved_series_leaves_its_events(client: SeriesClient, editor: Caller, keep: str, kept: int) -> None:
     series = client.create(title=f"Dissolved {keep}")

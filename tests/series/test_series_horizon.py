@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from kalends.operations.series.horizon import MAX_ROWS, extend_all, extend_batch
-from kalends.operations.series.matching import compute_horizon
+from kalends.series.jobs import MAX_ROWS, extend_all, extend_batch
+from kalends.series.operations.series_matching import compute_horizon
 from kalends.store.database import Database, Options
+from tests.api.conftest import StartApp
 from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.lifecycle.processes import run_command, wait_until
 from tests.series.series_client import EXTENSION, SeriesClient
@@ -26,6 +27,12 @@ SLOW_INSERTS = """
     CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$;
     CREATE TRIGGER wait AFTER INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION wait();
 """
+
+
+@pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, because the jobs handle all sites."""
+    return start_single_site_for_module()
 
 
 @pytest.fixture
@@ -157,8 +164,8 @@ def test_a_series_in_the_trash_is_left_alone(app: RunningApp, client: SeriesClie
     assert slots(app, series["id"]) == before
 
 
-def test_a_batch_ends_at_its_maximum(start_app: Any) -> None:
-    app: RunningApp = start_app()
+def test_a_batch_ends_at_its_maximum(start_single_site: StartApp) -> None:
+    app = start_single_site()
     ids = _copy_series(app, 20, "FREQ=DAILY")
 
     async def run() -> int:
@@ -174,16 +181,16 @@ def test_a_batch_ends_at_its_maximum(start_app: Any) -> None:
     assert {len(slots(app, series_id)) for series_id in ids} == {62}
 
 
-def test_a_series_that_cannot_be_extended_does_not_stop_the_others(start_app: Any) -> None:
-    app: RunningApp = start_app()
+def test_a_series_that_cannot_be_extended_does_not_stop_the_others(start_single_site: StartApp) -> None:
+    app = start_single_site()
     broken, *others = _copy_series(app, 5, "FREQ=WEEKLY")
     app.sql("UPDATE series SET author_id = author_id, template = template - 'author_id' WHERE id = $1", broken)
     extend(app, NOW)
     assert [len(slots(app, series_id)) for series_id in (broken, *others)] == [0, 9, 9, 9, 9]
 
 
-def test_an_interrupted_run_and_the_next_one_create_each_date_once(start_app: Any) -> None:
-    app: RunningApp = start_app()
+def test_an_interrupted_run_and_the_next_one_create_each_date_once(start_single_site: StartApp) -> None:
+    app = start_single_site()
     ids = _copy_series(app, 60, "FREQ=DAILY;INTERVAL=3")
     with psycopg.connect(app.database_url, autocommit=True) as connection:
         connection.execute(SLOW_INSERTS)

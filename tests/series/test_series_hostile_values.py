@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from kalends.api.catalog import Endpoint, Route
-from kalends.api.routes import SERIES_INTERFACE
+from kalends.calendar.kinds.events import EVENTS
 from kalends.core.params import DATE_TIME, Param
-from kalends.kinds.events import EVENTS
+from kalends.http.router import Endpoint, Route
+from kalends.routes import SERIES_INTERFACE
 from tests.api.hostile_values import EXTREME_DATES, HOSTILE_DATES, WORST_VALUES
 from tests.api.running_app import Caller, assert_error
 from tests.api.test_hostile_fields import assert_no_errors, describe_server_error, parser_identity, send
@@ -143,6 +143,7 @@ def test_hostile_queries_cause_no_server_error(editor: Caller, anonymous: Caller
 # Precise errors ------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("fields0-start_date", "fields7-remove_dates")
 @pytest.mark.parametrize(
     ("fields", "name"),
     [
@@ -161,6 +162,7 @@ def test_new_series_outside_the_limits_are_rejected(editor: Caller, fields: dict
                  "rest_invalid_param", name)  # fmt: skip
 
 
+@pytest.mark.quick("fields0-start_date", "fields4-rule")
 @pytest.mark.parametrize(
     ("fields", "name"),
     [

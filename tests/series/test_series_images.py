@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import StartApp
-from tests.api.running_app import HOST, Caller, RunningApp, assert_error
+from tests.api.running_app import Caller, RunningApp, assert_error
 from tests.console.console_client import ConsoleClient, set_passwords
 from tests.series.series_client import EXTENSION, SeriesClient
 
-CORE = f"http://{HOST}/wp-json/wp/v2"
+CORE = "//wp-json/wp/v2"
 TWO_DATES = {"rule": "FREQ=WEEKLY;COUNT=2"}
 IMAGE_IDS = count(900_000)
 

@@ -2,15 +2,22 @@
 
 import pytest
 
-from kalends.kinds.kind import Actor
-from kalends.kinds.venues import VENUES
-from kalends.operations import lifecycle
-from kalends.operations.context import OperationContext
-from kalends.operations.merges import merge_record
+from kalends.calendar import jobs as calendar_jobs
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.kinds.venues import VENUES
+from kalends.calendar.operations.form_work import merge_record
 from kalends.store.database import Database, Options, Transaction
 from kalends.worker import empty_old_trash
+from tests.api.conftest import StartApp
 from tests.api.running_app import Caller, RunningApp, assert_error
 from tests.series.series_client import EXTENSION, SeriesClient
+
+
+@pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, because the jobs handle all sites."""
+    return start_single_site_for_module()
 
 
 @pytest.fixture
@@ -38,7 +45,7 @@ def test_a_scheduled_series_is_published_with_its_dates(client: SeriesClient, ap
         due = f"UPDATE {table} SET published_at = now() - interval '1 minute' WHERE {column} = $1"
         app.sql(due, series["id"])
     app.sql("UPDATE venues SET published_at = now() - interval '1 minute' WHERE status = 'future'")
-    assert app.run_operation(lambda tx: lifecycle.publish_due(tx, "series", series["id"]))
+    assert app.run_operation(lambda tx: calendar_jobs.publish_due(tx, "series", series["id"]))
     rows = app.sql("SELECT DISTINCT status FROM events WHERE series_id = $1", series["id"])
     assert ([row["status"] for row in rows], client.read(series["id"])["status"]) == (["publish"], "publish")
     causes = app.sql(
@@ -47,7 +54,7 @@ def test_a_scheduled_series_is_published_with_its_dates(client: SeriesClient, ap
     )
     assert [row["cause"] for row in causes] == [client.revision(series["id"])]
     assert client.events(series["id"])[0]["venue"]["status"] == "publish"
-    assert not app.run_operation(lambda tx: lifecycle.publish_due(tx, "series", series["id"]))
+    assert not app.run_operation(lambda tx: calendar_jobs.publish_due(tx, "series", series["id"]))
 
 
 def test_an_expired_series_is_deleted_after_its_dates(client: SeriesClient, app: RunningApp, editor: Caller) -> None:

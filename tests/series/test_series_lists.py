@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kalends.core.clock import utc_now
+from kalends.core.times import utc_now
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp, assert_error
 from tests.series.series_client import EXTENSION, SeriesClient
@@ -52,6 +52,25 @@ def test_filter_by_series(app: RunningApp, client: SeriesClient) -> None:
     assert_error(hidden, 400, "rest_invalid_param")
     assert hidden.text.replace(str(draft["id"]), "#") == unknown.text.replace("987654", "#")
     assert editor.page("events", series=draft["id"])["total"] == 30
+
+
+def test_free_filter_follows_the_cost_of_the_dates(app: RunningApp, client: SeriesClient) -> None:
+    def count_free() -> int:
+        total: int = app.caller().page("events", series=series["id"], free="true")["total"]
+        return total
+
+    series = create(client, "Concert", "FREQ=WEEKLY;COUNT=10", cost="Eintritt frei")
+    assert count_free() == 10
+    event, revision = client.events(series["id"])[3], client.revision(series["id"])
+    client.edit(event["id"], "all", cost="5")
+    assert count_free() == 0
+    client.restore(series["id"], revision=revision)
+    assert count_free() == 10
+    client.edit(event["id"], "this", cost="12")
+    client.edit(event["id"], "all", title="Late concert")
+    assert count_free() == 9
+    client.caller.change("events", event["id"], cost="0")
+    assert count_free() == 10
 
 
 def test_filter_does_not_reveal_protected_dates(app: RunningApp, client: SeriesClient) -> None:

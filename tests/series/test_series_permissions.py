@@ -29,6 +29,7 @@ def make_path(name: str, series_id: int, event_id: int) -> str:
     return f"{EXTENSION}/series/{series_id}" + ("" if name in ("edit", "delete") else f"/{name}")
 
 
+@pytest.mark.quick("edit", "event/follow")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_only_editors_change_the_series_of_others(app: RunningApp, editor: Caller, name: str) -> None:
     client = SeriesClient(editor)
@@ -63,6 +64,7 @@ def test_contributors_create_drafts(contributor: Caller, anonymous: Caller, edit
     assert client.restore(series["id"], revision=revision)["series"]["status"] == "pending"
 
 
+@pytest.mark.quick("edit", "event")
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if not name.startswith("event/") and name != "restore"])
 def test_a_date_of_another_author_prevents_edits(author: Caller, editor: Caller, name: str) -> None:
     client = SeriesClient(author)

@@ -36,6 +36,7 @@ def test_a_preview_computes_dates_and_writes_nothing(app: RunningApp, contributo
     assert app.sql("SELECT revision FROM sites") == revision
 
 
+@pytest.mark.quick("en-FREQ=WEEKLY;UNTIL=20270503-", "en-FREQ=WEEKLY;BYDAY=TU;BYMONTH=1,")
 @pytest.mark.parametrize(
     ("language", "rule", "text"),
     [
@@ -72,6 +73,7 @@ def test_a_preview_needs_only_the_start(contributor: Caller) -> None:
     assert response.json()["dates"][1]["start_date"] == "2027-01-06 00:00:00"
 
 
+@pytest.mark.quick("fields0-rule", "fields5-end_date")
 @pytest.mark.parametrize(
     ("fields", "name"),
     [

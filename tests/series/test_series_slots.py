@@ -7,12 +7,19 @@ from unittest.mock import patch
 
 import pytest
 
-from kalends.operations.series.horizon import extend_all
+from kalends.series.jobs import extend_all
 from kalends.store.database import Database, Options
+from tests.api.conftest import StartApp
 from tests.api.running_app import Caller, RunningApp
 from tests.series.series_client import EXTENSION, SeriesClient
 
 NOW = datetime(2027, 3, 10, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def app(start_single_site_for_module: StartApp) -> RunningApp:
+    """Return an application on a separate database, because the jobs handle all sites."""
+    return start_single_site_for_module()
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.api.running_app import Caller, RunningApp
+from tests.api.conftest import StartApp
+from tests.api.running_app import Caller
 from tests.lifecycle.processes import run_command
 from tests.series.series_client import SeriesClient
 
@@ -60,6 +61,7 @@ def parse(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
+@pytest.mark.quick("Europe/Berlin", "Asia/Jerusalem")
 @pytest.mark.parametrize("zone", ZONES)
 def test_local_times_stay_across_clock_changes(client: SeriesClient, zone: str) -> None:
     changes = find_changes(zone)
@@ -106,6 +108,7 @@ def test_an_edit_of_all_dates_keeps_them_their_times(client: SeriesClient) -> No
     assert {tuple(event["series"]["own"]) for event in after} == {()}
 
 
+@pytest.mark.quick("02:30-04:00-more0", "02:30-04:00-more2")
 @pytest.mark.parametrize(("start", "end", "more"), [("02:30", "04:00", {}), ("02:45", "03:15", {}),
     ("02:30", "04:00", {"end_date": "05:00"})])  # fmt: skip
 def test_a_new_time_zone_keeps_the_times_that_it_skips(
@@ -144,7 +147,9 @@ def test_all_day_series_are_days(client: SeriesClient) -> None:
     assert {event["all_day"] for event in events} == {True}
 
 
-def test_new_time_zone_data_moves_instants_and_not_clocks(app: RunningApp, client: SeriesClient) -> None:
+def test_new_time_zone_data_moves_instants_and_not_clocks(start_single_site: StartApp) -> None:
+    app = start_single_site()
+    client = SeriesClient(app.caller("editor"))
     series = client.create(title="Old tzdata")
     before = client.events(series["id"])
     app.sql(

@@ -29,6 +29,7 @@ EDITS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.quick("all-fields0", "all-fields5")
 @pytest.mark.parametrize(("scope", "fields"), EDITS)
 def test_an_undo_restores_everything_and_can_be_undone(
     client: SeriesClient, scope: str, fields: dict[str, Any]

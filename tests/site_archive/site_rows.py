@@ -84,7 +84,7 @@ COUNTERS = {
                 ON l.site_id = c.site_id AND l.tag_id = c.id WHERE c.site_id = %(site)s) t
         LEFT JOIN events e ON e.site_id = %(site)s AND e.id = t.event_id AND e.status = 'publish'
         GROUP BY 1 ORDER BY 1""",
-    "placed": """
+    "geoloc_known": """
         SELECT e.id FROM events e WHERE e.site_id = %(site)s AND EXISTS (
             SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
             WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.geo_lat IS NOT NULL)
@@ -97,5 +97,5 @@ STORED_COUNTERS = {
         WHERE site_id = %(site)s AND starts <> 0 ORDER BY 1, 2, 3, 4""",
     "counts": """SELECT id, count FROM (SELECT * FROM (SELECT site_id, id, count FROM categories) c
         UNION ALL SELECT site_id, id, count FROM tags) t WHERE site_id = %(site)s ORDER BY 1""",
-    "placed": "SELECT id FROM events WHERE site_id = %(site)s AND placed ORDER BY 1",
+    "geoloc_known": "SELECT id FROM events WHERE site_id = %(site)s AND geoloc_known ORDER BY 1",
 }

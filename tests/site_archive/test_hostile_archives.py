@@ -12,7 +12,7 @@ import orjson
 import psycopg
 import pytest
 
-from kalends.adapters.site_archive_file import LIMITS, ArchiveReader, ArchiveRefused, Limits
+from kalends.fleet.adapters import LIMITS, ArchiveReader, ArchiveRefused, Limits
 from tests.conftest import replace_database, temporary_database
 from tests.media.image_fixtures import make_image
 from tests.robustness.two_sites import site_tables
@@ -360,7 +360,7 @@ def test_duplicate_members_are_refused(refusals: Refusals) -> None:
     ],
 )
 def test_limits(refusals: Refusals, monkeypatch: pytest.MonkeyPatch, limits: Limits, message: str) -> None:
-    monkeypatch.setattr("kalends.operations.site_archive.restore.LIMITS", limits)
+    monkeypatch.setattr("kalends.fleet.operations.site_archive.LIMITS", limits)
     assert message in refusals.refuse_file(refusals.archive)
 
 

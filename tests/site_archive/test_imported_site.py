@@ -10,8 +10,8 @@ import httpx
 import psycopg
 import pytest
 
-from kalends.operations.site_archive import restore
-from kalends.store.site_archive import SiteLoad
+from kalends.fleet.operations import site_archive
+from kalends.fleet.storage.archive_tables import SiteLoad
 from tests.api.running_app import API_PATH, User
 from tests.robustness.site_fixtures import DATES
 from tests.servers import Server
@@ -146,18 +146,18 @@ def test_sizes_that_the_archive_does_not_have_are_generated(
 def test_files_are_removed_if_a_later_one_is_refused(
     archives: Callable[[bool], Path], new_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "BATCH_IMAGES", 1)
+    monkeypatch.setattr(site_archive, "BATCH_IMAGES", 1)
     archive = Archive.load(archives(True))
     last = [name for name in archive.members if name.startswith("media/")][-1]
     archive.members[last] = b"GIF89a"
     stored: list[int] = []
-    remove = restore._StoredFiles.remove
+    remove = site_archive._StoredFiles.remove
 
-    async def count_files(files: restore._StoredFiles) -> None:
+    async def count_files(files: site_archive._StoredFiles) -> None:
         stored.append(sum(path.is_file() for path in new_place.media_dir.rglob("*")))
         await remove(files)
 
-    monkeypatch.setattr(restore._StoredFiles, "remove", count_files)
+    monkeypatch.setattr(site_archive._StoredFiles, "remove", count_files)
     Refusals(new_place, archives(True), tmp_path).refuse_file(archive.save(tmp_path / "x.zip"))
     assert stored == [len([name for name in archive.members if name.startswith("media/")]) - 1]
 

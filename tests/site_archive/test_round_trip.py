@@ -74,7 +74,7 @@ def test_imported_rows_and_counters_are_equal(
 def test_wrong_places_are_corrected(archives: Callable[[bool], Path], new_place: Place, tmp_path: Path) -> None:
     """Whether an event has a place is derived from its venues, whatever the archive says."""
     archive = Archive.load(archives(False))
-    archive.set_rows("events", [{**row, "placed": not row["placed"]} for row in archive.rows("events")])
+    archive.set_rows("events", [{**row, "geoloc_known": not row["geoloc_known"]} for row in archive.rows("events")])
     path = archive.save(tmp_path / "wrong.zip")
     new_place.run("site", "import", str(path), "--host", "new.example", "--first-host", "old.example")
     assert read_stored_counters(new_place.url, 2) == read_counters(new_place.url, 2)

@@ -5,9 +5,9 @@ import re
 
 import psycopg
 
-from kalends.operations.site_archive.row_types import TYPES
+from kalends.fleet.operations.archive_rows import TYPES
+from kalends.fleet.storage.move_tables import LEFT_OUT_TABLES, SITES, USERS, list_tables, read_columns
 from kalends.store.problems import connect
-from kalends.store.site_tables import LEFT_OUT_TABLES, SITES, USERS, list_tables, read_columns
 from tests.robustness.two_sites import site_tables
 
 # Columns whose names look like secrets and that an archive contains nevertheless.

@@ -13,11 +13,11 @@ from bench.load import Sample
 from bench.many_sites import CASES, CONNECTIONS, Cost, Memory, Result, measure_costs, measure_memory, read_all
 from bench.periodic_jobs import JobWork, measure_periodic_jobs
 from bench.site_copies import fill_copies, host_name
-from kalends.core.clock import utc_now
-from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Actor
-from kalends.operations.context import OperationContext
-from kalends.operations.records import read_record
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.operations.record_verbs import read_record
+from kalends.core.times import utc_now
 from kalends.store.database import Database, Options
 from kalends.store.sql import Sql
 from tests.conftest import replace_database, temporary_database
@@ -59,8 +59,8 @@ def test_periodic_jobs_do_not_visit_idle_sites(postgres_url: str, template_datab
             fill_copies(url, sites)
             works.append(asyncio.run(measure_periodic_jobs(url, tmp_path)))
     few, many = works
-    assert {"forget_changes", "publish_overdue", "empty_trash", "extend_series"} <= few.keys()
-    assert many["forget_changes"].statements == ["SELECT site_id FROM sites_with_old_changes($1)"]
+    assert {"trim_change_logs", "publish_overdue", "empty_trash", "extend_series"} <= few.keys()
+    assert many["trim_change_logs"].statements == ["SELECT site_id FROM sites_with_old_changes($1)"]
     assert Result([], MEMORY, few, many).find_failures() == []
 
 

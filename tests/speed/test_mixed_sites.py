@@ -10,7 +10,7 @@ from bench.load import Sample
 from bench.mixed_sites import CASES, Cost, add_neighbors, fill_large_site, find_failures, make_target, measure_costs
 from bench.seeded_sites import NS
 from bench.site_copies import fill_copies, host_name
-from kalends.core.clock import utc_now
+from kalends.core.times import utc_now
 from kalends.store.database import Database, Options
 from kalends.store.sql import Sql
 from tests.conftest import replace_database, temporary_database

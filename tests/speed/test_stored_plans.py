@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from kalends.core.clock import utc_now
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.kinds.kind import PAGING, Actor, Kind
+from kalends.calendar.kinds.organizers import ORGANIZERS
+from kalends.calendar.kinds.terms import TAGS
+from kalends.calendar.kinds.venues import VENUES
+from kalends.calendar.operations.record_verbs import list_records
 from kalends.core.params import read_params
+from kalends.core.times import utc_now
 from kalends.demo.seed import DemoOptions, seed
-from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import PAGING, Actor, Kind
-from kalends.kinds.organizers import ORGANIZERS
-from kalends.kinds.tags import TAGS
-from kalends.kinds.venues import VENUES
-from kalends.operations.context import OperationContext
-from kalends.operations.records import list_records
 from kalends.store.database import Database, Options
 from kalends.store.sql import Sql
 

@@ -51,27 +51,29 @@ def test_load_without_an_upgrade(installation: Installation, report: Callable[[o
 
 
 def test_oldest_compatible_version_is_replaced(installation: Installation, report: Callable[[object], None]) -> None:
-    # Versions before the declarations require exactly their own schema, so the proxy must not remove them.
-    check = "/readyz" if installation.version.schema > "0019" else "/healthz"
-    report(upgrade(installation, current_version(), check=check))
+    version = current_version()
+    if not SOAK and version.schema == installation.version.schema:
+        version = next_version()  # There is no later migration yet.
+    report(upgrade(installation, version))
 
 
 @pytest.mark.skipif(not SOAK, reason="takes minutes; run with `just upgrade-test`")
 def test_next_version_replaces_this_one(installation: Installation, report: Callable[[object], None]) -> None:
-    report(upgrade(installation, next_version(), check="/readyz"))
+    report(upgrade(installation, next_version()))
 
 
-def upgrade(installation: Installation, version: Version, *, check: str) -> str:
+def upgrade(installation: Installation, version: Version) -> str:
     """Migrate and replace all processes under load, and return the figures."""
     with (
-        Proxy(installation.directory, installation.ports, check=check) as proxy,
+        Proxy(installation.directory, installation.ports, check="/readyz") as proxy,
         send_load(installation, proxy, name=f"to {version.name}", **RATES) as figures,
     ):
         pause(MARGIN)
         printed = version.run(installation.database_url, "migrate")
-        assert printed.startswith(f"The schema is {installation.version.schema}, the target is {version.schema}.")
-        if check == "/readyz":
-            assert installation.read_readiness() == [200, 200]
+        before = installation.version.schema
+        pending = f"The schema is {before}, the target is {version.schema}."
+        assert printed.startswith(pending if version.schema > before else f"The schema is up to date ({before}).")
+        assert installation.read_readiness() == [200, 200]
         pause(MARGIN)
         installation.roll(version, proxy, settle_seconds=scaled(1, 10))
         pause(MARGIN)

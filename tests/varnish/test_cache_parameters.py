@@ -7,12 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kalends.api.core_routes.routes import CORE
-from kalends.api.routes import EXTENSION, INTERFACE
-from kalends.http.request_head import COMMON_NAMES
-from kalends.website.ical_views import CALENDARS
-from kalends.website.old_addresses import READ_NAMES
-from kalends.website.routes import ROUTES
+from kalends.api.wordpress.wordpress_routes import CORE
+from kalends.http.bodies import COMMON_NAMES
+from kalends.routes import EXTENSION, INTERFACE, PAGES
+from kalends.website.redirects import READ_NAMES
 from tests.varnish.conftest import NS, Stage
 
 VCL = Path("deploy/varnish/default.vcl")
@@ -21,7 +19,7 @@ VCL = Path("deploy/varnish/default.vcl")
 def test_vcl_lists_all_server_parameters() -> None:
     match = re.search(r"\(\?!\(\?:([A-Za-z_|-]+)\)", VCL.read_text())
     assert match is not None
-    routes = [*INTERFACE.routes, *EXTENSION.routes, *CORE.routes, *ROUTES, *CALENDARS]
+    routes = [*INTERFACE.routes, *EXTENSION.routes, *CORE.routes, *PAGES.pages, *PAGES.calendars]
     known = {name for route in routes for name in route.known_names}
     own_names = {"lang", "namespace", "password", "rest_route"}
     assert set(match[1].split("|")) == known | READ_NAMES | COMMON_NAMES | own_names

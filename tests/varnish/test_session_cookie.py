@@ -5,7 +5,7 @@ import hashlib
 import psycopg
 import pytest
 
-from kalends.http.sessions import COOKIE
+from kalends.http.auth import COOKIE
 from tests.varnish.conftest import NS, Stage
 
 TOKEN = "t" * 43

@@ -2,7 +2,7 @@
 
 import { Schema } from "prosemirror-model";
 
-/** The schemes of links that the sanitizer keeps (URL_SCHEMES in kalends/core/html/sanitize.py). */
+/** The schemes of links that the sanitizer keeps (URL_SCHEMES in kalends/core/sanitize.py). */
 export const SCHEMES = ["http:", "https:", "mailto:"];
 
 /** Inline elements without a button. They are kept, but cannot be added. */

@@ -1,1 +1,1 @@
-"""The description of the API: the OpenAPI document, the index of routes and the reference page."""
+"""The API description: the OpenAPI document, the route index and the reference page."""

@@ -1,6 +1,7 @@
-"""GET /doc: an OpenAPI document of every route, parameter, body, response, header and error code.
+"""GET /doc: an OpenAPI document for every route, parameter, body, response, header and error code.
 
-It is generated once per language from the catalog that also handles requests; only its URLs depend on the request.
+It is generated once per language from the route table, which also handles requests. Only its URLs depend on the
+request.
 """
 
 import re
@@ -12,23 +13,21 @@ from typing import Any, Final
 import orjson
 
 from kalends import __version__
-from kalends.api import uploads
-from kalends.api.catalog import Endpoint, ErrorCode, Interface, Route
-from kalends.api.description import headers, operations, schemas
-from kalends.api.description.errors import COMMON_ERRORS, INVALID, NAMESPACE, SIGN_IN, list_errors
+from kalends.api.description import error_codes, schemas
+from kalends.api.description.error_codes import COMMON_ERRORS, INVALID, NAMESPACE, SIGN_IN, list_errors
 from kalends.api.description.schema_types import Schema, ref, schema_name
-from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.kind import PAGING, Kind
 from kalends.core.image_types import BY_MIME
-from kalends.core.messages import Translate
+from kalends.core.messages import DEFAULT, Translate, translator
 from kalends.core.params import NOT_NULLABLE, Param
-from kalends.http.language import DEFAULT, translator
-from kalends.kinds import BY_NAME
-from kalends.kinds.kind import PAGING, Kind
+from kalends.http import bodies as uploads
+from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, ErrorCode, Interface, Route
 
-# Responses of a real server at this base URL, recorded by `just examples`.
+# Responses from a real server at this base URL, recorded by `just examples`.
 EXAMPLES: Final = Path(__file__).resolve().parent / "examples.json"
 EXAMPLE_BASE: Final = "https://calendar.example.org"
-EXAMPLE_API: Final = f"{EXAMPLE_BASE}/api/{INTERFACE.namespace}"
+EXAMPLE_API: Final = f"{EXAMPLE_BASE}/api/{CALENDAR_NAMESPACE}"
 EXAMPLE_EXTENSION: Final = f"{EXAMPLE_BASE}/api/kalends/v1"
 MEDIA_TYPES: Final = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
 AUTHENTICATED: Final = [{"applicationPassword": list[str]()}]
@@ -36,7 +35,7 @@ AUTHENTICATED: Final = [{"applicationPassword": list[str]()}]
 
 @dataclass(frozen=True, slots=True)
 class DocumentUrls:
-    """The base URL of the site, the requested path prefix, and the one that records link to."""
+    """The site's base URL, the requested path prefix, and the prefix used in links to records."""
 
     base_url: str
     prefix: str
@@ -44,11 +43,11 @@ class DocumentUrls:
 
 
 def describe_interface(interface: Interface, urls: DocumentUrls, language: str, per_page: int) -> bytes:
-    """Return the document of an interface in a language, with the URLs at which it was requested.
+    """Return an interface's document in a language, with URLs that match the request.
 
-    The URLs of the examples are replaced in the cached document, because building one per host would be expensive.
+    Building a document per host would be expensive, so this replaces the URLs in the cached one.
     """
-    document = make_document(interface.namespace, language, per_page)
+    document = make_document(interface, language, per_page)
     base_url = urls.base_url
     replacements = (
         (EXAMPLE_EXTENSION, base_url + urls.prefix),
@@ -61,8 +60,7 @@ def describe_interface(interface: Interface, urls: DocumentUrls, language: str, 
 
 
 @lru_cache(maxsize=64)
-def make_document(namespace: str, language: str, per_page: int) -> bytes:
-    interface = INTERFACE if namespace == INTERFACE.namespace else EXTENSION
+def make_document(interface: Interface, language: str, per_page: int) -> bytes:
     return orjson.dumps(Description(interface, language, per_page).document())
 
 
@@ -74,11 +72,11 @@ def read_examples() -> dict[str, Any]:
 
 
 class Description:
-    """Builds the OpenAPI document of an interface, and collects the components that its operations refer to."""
+    """Builds an interface's OpenAPI document and collects the components that its operations refer to."""
 
     def __init__(self, interface: Interface, language: str, per_page: int = 12) -> None:
         self._interface = interface
-        self._is_extension = interface is not INTERFACE
+        self._is_extension = interface.namespace != CALENDAR_NAMESPACE
         self._language = language
         self._translate: Translate = translator(language)
         self._per_page = per_page
@@ -96,22 +94,24 @@ class Description:
             "info": self._info(),
             "servers": [{"url": EXAMPLE_EXTENSION if self._is_extension else EXAMPLE_API}],
             "tags": [
-                {"name": name, "description": self._translate(operations.TAGS.get(name, name))}
+                {"name": name, "description": self._translate(error_codes.TAGS.get(name, name))}
                 for name in dict.fromkeys([*names, "interface"])
             ],
             "security": [{}, *AUTHENTICATED],
             "paths": paths,
             "components": {
-                "schemas": self._translated({**schemas.components(of_interface=not self._is_extension), **bodies}),
-                "parameters": self._translated(headers.PARAMETERS),
-                "headers": self._translated(headers.HEADERS),
+                "schemas": self._translated(
+                    {**schemas.components(self._interface.schemas, of_interface=not self._is_extension), **bodies}
+                ),
+                "parameters": self._translated(error_codes.PARAMETERS),
+                "headers": self._translated(error_codes.HEADERS),
                 "responses": self._responses,
                 "examples": self._examples,
                 "securitySchemes": {
                     "applicationPassword": {
                         "type": "http",
                         "scheme": "basic",
-                        "description": self._translate(headers.SECURITY),
+                        "description": self._translate(error_codes.SECURITY),
                     }
                 },
             },
@@ -119,12 +119,12 @@ class Description:
 
     def _info(self) -> Schema:
         texts = (
-            [operations.ABOUT_EXTENSION, operations.ABOUT_IGNORED, operations.ABOUT_LANGUAGE]
+            [error_codes.ABOUT_EXTENSION, error_codes.ABOUT_IGNORED, error_codes.ABOUT_LANGUAGE]
             if self._is_extension
-            else [operations.ABOUT, operations.ABOUT_IGNORED, operations.ABOUT_FIELDS, operations.ABOUT_LANGUAGE]
+            else [error_codes.ABOUT, error_codes.ABOUT_IGNORED, error_codes.ABOUT_FIELDS, error_codes.ABOUT_LANGUAGE]
         )
         return {
-            "title": self._translate(operations.EXTENSION_TITLE if self._is_extension else operations.TITLE),
+            "title": self._translate(error_codes.EXTENSION_TITLE if self._is_extension else error_codes.TITLE),
             "version": __version__,
             "description": "\n\n".join(map(self._translate, texts)),
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
@@ -136,13 +136,13 @@ class Description:
         namespace = {
             "name": "namespace",
             "in": "query",
-            "description": self._translate(headers.NAMESPACE),
+            "description": self._translate(error_codes.NAMESPACE_NOTE),
             "schema": {"type": "string"},
         }
         context = {
             "name": "context",
             "in": "query",
-            "description": self._translate(headers.CONTEXT),
+            "description": self._translate(error_codes.CONTEXT),
             "schema": {"type": "string"},
         }
         responses = self._response("200", ref("Index"), "readIndex", ("Content-Language", "ETag"))
@@ -150,7 +150,7 @@ class Description:
         parameters = [namespace, context, _parameter("If-None-Match")]
         return {
             "get": self._self_operation(
-                "readIndex", operations.INDEX, parameters, responses, (*COMMON_ERRORS, INVALID, NAMESPACE)
+                "readIndex", error_codes.INDEX, parameters, responses, (*COMMON_ERRORS, INVALID, NAMESPACE)
             )
         }
 
@@ -159,7 +159,7 @@ class Description:
         responses["304"] = self._not_modified()
         operation = self._self_operation(
             "readDescription",
-            operations.DESCRIPTION,
+            error_codes.DESCRIPTION,
             [_parameter("If-None-Match")],
             responses,
             (*COMMON_ERRORS, INVALID),
@@ -174,7 +174,7 @@ class Description:
             "operationId": name,
             "tags": ["interface"],
             "summary": self._translate(summary),
-            "parameters": [*parameters, *map(_parameter, headers.COMMON_PARAMETERS)],
+            "parameters": [*parameters, *map(_parameter, error_codes.COMMON_PARAMETERS)],
             "responses": {**responses, **self._error_responses(ordered, None)},
         }
 
@@ -190,9 +190,9 @@ class Description:
     def _operation(self, route: Route, endpoint: Endpoint, method: str) -> Schema:
         errors = list_errors(endpoint, method)
         operation: Schema = {
-            "operationId": operations.operation_id(endpoint, method),
+            "operationId": error_codes.operation_id(endpoint, method),
             "tags": [route.tag],
-            "summary": self._translate(endpoint.summary),
+            "summary": self._translate(error_codes.SUMMARIES[endpoint.operation_id]),
         }
         if self._is_extension:
             operation["x-extension"] = True
@@ -200,7 +200,7 @@ class Description:
         operation["parameters"] = [
             *[self._parameter(p, "path") for p in endpoint.path_params],
             *([] if has_body else [self._parameter(p, "query") for p in endpoint.params]),
-            *map(_parameter, headers.list_parameters(endpoint)),
+            *map(_parameter, error_codes.list_parameters(endpoint)),
         ]
         if has_body:
             operation["requestBody"] = self._request_body(endpoint)
@@ -232,7 +232,7 @@ class Description:
         return parameter
 
     def _param_description(self, p: Param) -> str:
-        notes = (p.description, p.type.note, operations.EXTENSION_NOTE if p.is_extension else "")
+        notes = (p.description, p.type.note, error_codes.EXTENSION_NOTE if p.is_extension else "")
         return ". ".join(self._translate(note) for note in notes if note)
 
     # Bodies ----------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class Description:
         }
 
     def _fields(self, endpoint: Endpoint) -> Schema:
-        """Describe the fields of a body. On update none is required, and null clears those that can be empty."""
+        """Describe the body's fields. On update, no field is required, and null clears fields that can be empty."""
         required = [p.name for p in endpoint.params if p.required and not endpoint.is_update]
         return {
             "type": "object",
@@ -279,15 +279,15 @@ class Description:
     # Responses -------------------------------------------------------------------------------
 
     def _success(self, endpoint: Endpoint, operation_id: str) -> Schema:
-        names = headers.list_response_headers(endpoint)
+        names = error_codes.list_response_headers(endpoint)
         links = _links(endpoint.kind) if endpoint.status == 201 and endpoint.kind else None
         responses = self._response(str(endpoint.status), ref(endpoint.returns), operation_id, names, links=links)
         if endpoint.file_types:
             responses["200"]["content"] = {name: {"schema": ref(endpoint.returns)} for name in endpoint.file_types}
         if endpoint.returns_existing:
             responses |= self._response("200", ref(endpoint.returns), operation_id, names)
-            responses["200"]["description"] = self._translate(headers.EXISTING)
-        if "If-None-Match" in endpoint.request_headers:
+            responses["200"]["description"] = self._translate(error_codes.EXISTING)
+        if endpoint.has_etag and not endpoint.is_write:
             responses["304"] = self._not_modified()
         return responses
 
@@ -295,27 +295,33 @@ class Description:
         self, status: str, schema: Schema, operation_id: str, names: tuple[str, ...], *, links: Schema | None = None
     ) -> Schema:
         content: Schema = {"schema": schema}
-        # The examples of an update are the same for all methods and paths.
+        # Update examples are the same for all methods and paths.
         example_name = re.sub(r"By(Slug|Post|Put)", "", operation_id)
         if example_name in read_examples().get("answers", {}):
             self._examples[example_name] = {"value": read_examples()["answers"][example_name]}
             content["examples"] = {example_name: {"$ref": f"#/components/examples/{example_name}"}}
         response: Schema = {
-            "description": self._translate(headers.CREATED if status == "201" else headers.SUCCESS),
-            "headers": {name: _header(name) for name in (*headers.DOCUMENTED_ALWAYS, *names)},
+            "description": self._translate(error_codes.CREATED if status == "201" else error_codes.SUCCESS),
+            "headers": {name: _header(name) for name in (*error_codes.DOCUMENTED_ALWAYS, *names)},
             "content": {"application/json": content},
         }
         return {status: {**response, "links": links} if links else response}
 
     def _not_modified(self) -> Schema:
-        names = (*headers.DOCUMENTED_ALWAYS, "ETag", "Content-Language", *headers.TOTAL_HEADERS, "Surrogate-Key")
+        names = (
+            *error_codes.DOCUMENTED_ALWAYS,
+            "ETag",
+            "Content-Language",
+            *error_codes.TOTAL_HEADERS,
+            "Surrogate-Key",
+        )
         return {
-            "description": self._translate(headers.NOT_MODIFIED),
+            "description": self._translate(error_codes.NOT_MODIFIED),
             "headers": {name: _header(name) for name in names},
         }
 
     def _error_responses(self, errors: list[ErrorCode], kind: Kind | None) -> Schema:
-        """Describe one response per status; equal ones share a component that is named after their codes."""
+        """Describe one response per status; identical responses share a component named after their codes."""
         responses: Schema = {}
         for status in sorted({row.status for row in errors}):
             rows = [row for row in errors if row.status == status]
@@ -333,7 +339,7 @@ class Description:
         if generic_codes:
             restrictions = {"code": {"enum": generic_codes}, "data": {"properties": {"status": {"const": status}}}}
             variants.append({"allOf": [ref("Error"), {"type": "object", "properties": restrictions}]})
-        names = [*headers.DOCUMENTED_ALWAYS, "Content-Language"]
+        names = [*error_codes.DOCUMENTED_ALWAYS, "Content-Language"]
         names += ["Retry-After"] if status in (409, 429, 503) else []
         names += ["WWW-Authenticate"] if status == 401 else []
         content: Schema = {"schema": variants[0] if len(variants) == 1 else {"anyOf": variants}}
@@ -351,7 +357,6 @@ class Description:
         }
 
     def _translated(self, value: Any) -> Any:
-        """Return a copy with translated descriptions."""
         if isinstance(value, dict):
             return {
                 key: self._translate(inner)
@@ -365,32 +370,31 @@ class Description:
 
 
 def _find_request_example(endpoint: Endpoint) -> Schema | None:
-    """Return a body that `just examples` records: of the operation, of a new record, or of a change of one field."""
+    """Return a recorded request body for the operation, or else one that creates a record or changes one field."""
     requests: dict[str, Schema] = read_examples().get("requests", {})
-    operation_id = endpoint.operation_id.removesuffix("BySlug")
-    if operation_id in requests or endpoint.kind is None:
-        return requests.get(operation_id)
+    if endpoint.operation_id in requests or endpoint.kind is None:
+        return requests.get(endpoint.operation_id)
     example: Schema | None = requests.get(endpoint.kind.name)
     return dict([next(iter(example.items()))]) if example and endpoint.is_update else example
 
 
 def _file_body(fields: Schema, example: Schema | None) -> Schema:
-    """Describe an upload: a form with a file, or the file as the body with its fields in the query string."""
+    """Describe an upload: a form with a file, or the file as the body and the fields in the query string."""
     binary = {"type": "string", "contentMediaType": "application/octet-stream"}
     form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}, "required": [uploads.FIELD]}
     raw: Schema = {mime: {} for mime in BY_MIME}
     described = {"schema": form, "example": example} if example else {"schema": form}
-    return {"required": True, "content": {uploads.FORM: described, **raw}}
+    return {"required": True, "content": {uploads.MULTIPART: described, **raw}}
 
 
 def _input_body(fields: Schema, example: Schema | None) -> Schema:
-    """Describe the parameters of an import, and a form that has a file as well."""
+    """Describe import parameters, and a form that also has a file."""
     binary = {"type": "string", "contentMediaType": "application/octet-stream"}
     form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}}
-    plain: Schema = {media_type: {"schema": fields} for media_type in MEDIA_TYPES if media_type != uploads.FORM}
+    plain: Schema = {media_type: {"schema": fields} for media_type in MEDIA_TYPES if media_type != uploads.MULTIPART}
     if example is not None:
         plain["application/json"]["example"] = example
-    return {"required": False, "content": {**plain, uploads.FORM: {"schema": form}}}
+    return {"required": False, "content": {**plain, uploads.MULTIPART: {"schema": form}}}
 
 
 def build_path(route: Route) -> str:
@@ -406,7 +410,7 @@ def _header(name: str) -> Schema:
 
 
 def _find_linked_post(kind: Kind | None, p: Param) -> Kind | None:
-    """Return the kind of the posts that a parameter links to; None for a plain parameter or a list of terms."""
+    """Return the kind of posts that a parameter links to; None for a plain parameter or a list of terms."""
     for link in kind.links if kind else ():
         if link.param == p.name and BY_NAME[link.kind].is_post:
             return BY_NAME[link.kind]
@@ -414,7 +418,7 @@ def _find_linked_post(kind: Kind | None, p: Param) -> Kind | None:
 
 
 def _linked_schema(kind: Kind) -> Schema:
-    """Describe a linked record: its ID, or the fields of a record to create."""
+    """Describe a linked record: its ID, or the fields for a new record."""
     entry: list[Schema] = [
         {"type": "integer", "minimum": 1},
         {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer", "minimum": 1}}},

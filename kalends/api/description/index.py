@@ -1,19 +1,17 @@
-"""GET / and OPTIONS: the index of the routes and their parameters, generated from the catalog."""
+"""GET / and OPTIONS: the index of routes and their parameters, generated from the route table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from kalends.api.catalog import Endpoint, Interface, Route
+from kalends.calendar.kinds.kind import PAGING
 from kalends.core.messages import Translate
-from kalends.kinds.kind import PAGING
+from kalends.http.router import Endpoint, Interface, Route
 
 
 @dataclass(frozen=True, slots=True)
 class RootSite:
-    """The site of a discovery document, with its current offset from UTC."""
-
     name: str
     base_url: str
     timezone: str
@@ -23,7 +21,7 @@ class RootSite:
 def describe_root(
     site: RootSite, root_url: str, namespaces: Mapping[str, Interface], defaults: dict[str, Any], translate: Translate
 ) -> dict[str, Any]:
-    """Return the discovery document of a REST root, in the form that WordPress clients know."""
+    """Return a REST root's discovery document in the form that WordPress clients expect."""
     hours = site.offset.total_seconds() / 3600
     self_route = {
         "namespace": "",
@@ -57,7 +55,7 @@ def describe_root(
 def describe_index(
     interface: Interface, api_url: str, namespace: str, defaults: dict[str, Any], translate: Translate
 ) -> dict[str, Any]:
-    """Describe all routes; `defaults` are parameter defaults that depend on the request."""
+    """Describe all routes; `defaults` holds parameter defaults that depend on the request."""
     root = api_url.removesuffix(f"/{namespace}")
     self_route = {
         "namespace": namespace,
@@ -106,9 +104,9 @@ def describe_route(
 
 
 def describe_params(endpoint: Endpoint, defaults: dict[str, Any], translate: Translate) -> dict[str, Any]:
-    """Describe the parameters of an endpoint.
+    """Describe an endpoint's parameters.
 
-    On update no field is required; a path parameter is, unless a field has the same name.
+    On update, no field is required. Path parameters are required unless a field has the same name.
     """
     fields = {p.name for p in endpoint.params}
     described: dict[str, Any] = {}
@@ -116,7 +114,7 @@ def describe_params(endpoint: Endpoint, defaults: dict[str, Any], translate: Tra
         row: dict[str, Any] = {**p.type.schema, "description": translate(p.description)}
         in_path = p in endpoint.path_params
         row["required"] = p.required and (p.name not in fields if in_path else not endpoint.is_update)
-        # Other numbers of records per page have a fixed default.
+        # Other `per_page` parameters have a fixed default.
         if p.name in defaults and (p.name != "per_page" or p in PAGING):
             row["default"] = defaults[p.name]
         elif p.has_default:

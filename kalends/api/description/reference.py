@@ -1,7 +1,7 @@
 """GET /docs: the API reference for people, in their language, with forms to send requests.
 
-The page is plain HTML made from the same description as /doc, and works without its script. Its policy allows
-only the style sheet, the script and the icon of this server.
+The page is plain HTML made from the same description as /doc, and works without its script. Its content security
+policy allows only this server's style sheet, script and icon.
 """
 
 import re
@@ -18,19 +18,170 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kalends import __version__
-from kalends.api import uploads
-from kalends.api.description import operations
+from kalends.api.description import error_codes
 from kalends.api.description.document import AUTHENTICATED, EXAMPLE_BASE, make_document
-from kalends.api.description.fields import Field, flatten_fields, format_default, format_limits, format_type
-from kalends.api.description.snippets import RequestExample, format_json
-from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
-from kalends.core.clock import utc_now
-from kalends.core.messages import Message, Translate
-from kalends.http.context import AppState, read_client_ip
-from kalends.http.language import LANGUAGES, choose_language, translator
-from kalends.http.read_sources import ReadRequest
-from kalends.http.templates import make_environment
+from kalends.core.messages import LANGUAGES, Message, Translate, choose_language, translator
+from kalends.core.params import MAX_ID
+from kalends.core.times import utc_now
+from kalends.http import bodies
+from kalends.http.request import AppState, ReadRequest, read_client_ip
+from kalends.http.router import Mount
+from kalends.rendering.templates import make_environment
+
+# Parameters and body fields in readable form: flat names, short types, limits.
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An operation parameter or a body field. A body field's location is empty."""
+
+    name: str
+    type: str
+    location: str
+    description: str
+    limits: str
+    default: str
+    is_required: bool
+    is_extension: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaField:
+    """An object field named by its path, such as `operations[].method`."""
+
+    name: str
+    schema: Json
+    is_required: bool
+
+
+def flatten_fields(schema: Json, prefix: str = "") -> Iterator[SchemaField]:
+    """Yield an object's fields, each followed by its nested fields."""
+    required = schema.get("required", [])
+    for name, field in schema.get("properties", {}).items():
+        yield SchemaField(f"{prefix}{name}", field, name in required)
+        inner = field.get("items", {}) if field.get("type") == "array" else field
+        mark = "[]" if inner is not field else ""
+        yield from flatten_fields(inner, f"{prefix}{name}{mark}.")
+
+
+def format_type(schema: Json) -> str:
+    """Return a schema's short form: integer, string | null, asc | desc, array of integer."""
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(format_type(entry) for entry in schema["anyOf"]))
+    type_name = schema.get("type", "any")
+    if isinstance(type_name, list):
+        return " | ".join(format_type({**schema, "type": name}) for name in type_name)
+    return f"array of {format_type(schema.get('items', {}))}" if type_name == "array" else str(type_name)
+
+
+def format_limits(schema: Json, translate: Translate) -> str:
+    """Return the limits on a number, a string's length or a list's size; empty if there are none."""
+    # A minimum length or size of 0 is not a limit.
+    length = _format_range(schema.get("minLength") or None, schema.get("maxLength"))
+    size = _format_range(schema.get("minItems") or None, schema.get("maxItems"))
+    parts = [
+        _format_range(schema.get("minimum"), schema.get("maximum")),
+        Message("{range} characters", range=length).render(translate) if "maxLength" in schema else "",
+        Message("{range} entries", range=size).render(translate) if "maxItems" in schema else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _format_range(minimum: float | None, maximum: float | None) -> str:
+    if maximum is None or maximum >= MAX_ID:  # The general integer maximum is not specific to the parameter.
+        return "" if minimum is None else f"≥ {_format_number(minimum)}"
+    if minimum is None:
+        return f"≤ {_format_number(maximum)}"
+    dash = " – " if minimum < 0 else "–"
+    return f"{_format_number(minimum)}{dash}{_format_number(maximum)}"
+
+
+def _format_number(number: float) -> str:
+    """Format with a real minus sign, which cannot be mistaken for a range dash."""
+    return f"{number:.10g}".replace("-", "−")
+
+
+def format_default(schema: Json) -> str:
+    return orjson.dumps(schema["default"]).decode() if "default" in schema else ""
+
+
+# Request examples: the body, a curl command, and JavaScript.
+
+# Readers set these variables in their shell or script.
+CURL_LOGIN: Final = '--user "$LOGIN:$PASSWORD"'
+SCRIPT_LOGIN: Final = '"Authorization": `Basic ${btoa(`${login}:${password}`)}`,'
+
+
+@dataclass(frozen=True, slots=True)
+class RequestExample:
+    method: str
+    url: str
+    is_authenticated: bool
+    body: object = None  # the JSON body's value; None without a body
+    file: str = ""  # the form's file field; its other fields are in `body`
+
+    @property
+    def body_text(self) -> str:
+        return "" if self.body is None or self.file else format_json(self.body)
+
+    @property
+    def curl(self) -> str:
+        parts = ["curl", *([CURL_LOGIN] if self.is_authenticated else [])]
+        if self.file:
+            parts += [f"--form {self.file}=@image.jpg", *[f"--form {_quote(pair)}" for pair in self._form_pairs()]]
+        elif self.body is not None:
+            parts.append(f"--json {_quote(self.body_text)}")
+        # curl infers GET, and POST with a body.
+        if self.method != ("GET" if self.body is None else "POST"):
+            parts.insert(1, f"--request {self.method}")
+        return " \\\n  ".join([" ".join([*parts[:2], _quote(self.url)]), *parts[2:]])
+
+    @property
+    def javascript(self) -> str:
+        headers = [SCRIPT_LOGIN] if self.is_authenticated else []
+        options = [f'method: "{self.method}",'] if self.method != "GET" else []
+        before: list[str] = []
+        if self.file:
+            before = ["const form = new FormData();", f'form.append("{self.file}", fileInput.files[0]);']
+            before += [f"form.append({', '.join(map(format_json, pair))});" for pair in self._pairs()]
+        elif self.body is not None:
+            headers.append('"Content-Type": "application/json",')
+        if headers:
+            options.append("headers: {\n" + "\n".join(f"    {line}" for line in headers) + "\n  },")
+        if self.file:
+            options.append("body: form,")
+        elif self.body is not None:
+            options.append(f"body: JSON.stringify({format_json(self.body).replace(chr(10), chr(10) + '  ')}),")
+        arguments = f'"{self.url}"'
+        if options:
+            arguments += ", {\n" + "\n".join(f"  {line}" for line in options) + "\n}"
+        return "\n".join(
+            [*before, f"const response = await fetch({arguments});", "const result = await response.json();"]
+        )
+
+    def _pairs(self) -> list[tuple[str, Any]]:
+        return list(self.body.items()) if isinstance(self.body, dict) else []  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+
+    def _form_pairs(self) -> list[str]:
+        return [f"{name}={value}" for name, value in self._pairs()]
+
+
+def format_json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+def _quote(text: str) -> str:
+    if re.fullmatch(r"[\w.:/=@-]+", text, re.ASCII):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"
+
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
@@ -40,11 +191,10 @@ POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 METHODS: Final = ("get", "post", "put", "patch", "delete")
-# Other headers are set by the browser, or of no use in a form.
+# The other headers are either set by the browser or not useful in a form.
 FORM_HEADERS: Final = ("If-Match", "If-None-Match", "Idempotency-Key")
 MAX_TEXTAREA_ROWS: Final = 14
 BY_SLUG: Final = "/by-slug/{slug}"
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +205,7 @@ class ResponseRow:
 
 @dataclass(frozen=True, slots=True)
 class OperationView:
-    """An operation on a path; `methods` are those that do the same. `note` mentions its other path, if any."""
+    """An operation on a path. `methods` lists aliases; `note` mentions the operation's other path, if any."""
 
     anchor: str
     prefix: str
@@ -74,12 +224,12 @@ class OperationView:
 
     @property
     def inputs(self) -> list[Field]:
-        """Return the parameters that the form asks for."""
+        """Return the parameters to show in the form."""
         return [field for field in self.parameters if field.location != "header" or field.name in FORM_HEADERS]
 
     @property
     def editor_text(self) -> str:
-        """Return the initial text of the editor for the body."""
+        """Return the body editor's initial text."""
         return self.request.body_text or "{}"
 
     @property
@@ -89,8 +239,6 @@ class OperationView:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """One of the two interfaces."""
-
     prefix: str
     title: str
     paragraphs: list[str]
@@ -98,7 +246,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The operations of a section that belong to one namespace."""
+    """A section's operations in one namespace."""
 
     namespace: Namespace
     operations: list[OperationView]
@@ -106,15 +254,15 @@ class Group:
 
 @dataclass(slots=True)
 class Section:
-    """The operations on one kind of records."""
+    """All operations on one kind of record."""
 
     name: str
     title: str
     groups: list[Group]
 
 
-async def show(state: AppState, request: Request, host: str, api_prefix: str, extension_prefix: str) -> Response:
-    """Respond to /docs and the files below it, in the language of the reader or of the site."""
+async def show(state: AppState, request: Request, host: str, mounts: tuple[Mount, ...]) -> Response:
+    """Respond to /docs and the files below it, in the reader's or the site's language."""
     if request.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed(request.method, ["GET"])
     name = request.scope["path"].removeprefix("/docs").strip("/")
@@ -128,7 +276,7 @@ async def show(state: AppState, request: Request, host: str, api_prefix: str, ex
     )
     requested = f"{request.scope['scheme']}://{request.headers.get('host') or 'localhost'}"
     base_url = (site_url or state.base_url or requested).rstrip("/")
-    return show_page(language, api_prefix, extension_prefix, base_url)
+    return show_page(language, mounts, base_url)
 
 
 def show_file(name: str) -> Response:
@@ -138,8 +286,8 @@ def show_file(name: str) -> Response:
     return Response((STATIC / name).read_bytes(), 200, headers, media_type=FILES[name])
 
 
-def show_page(language: str, api_prefix: str, extension_prefix: str, base_url: str) -> Response:
-    """Respond with the page; the prefixes are the paths of the two interfaces, the base URL that of examples."""
+def show_page(language: str, mounts: tuple[Mount, ...], base_url: str) -> Response:
+    """Respond with the page; `mounts` holds the two interfaces, and examples use the base URL."""
     headers = {
         "Content-Language": language,
         "Vary": "Accept-Language",
@@ -148,18 +296,17 @@ def show_page(language: str, api_prefix: str, extension_prefix: str, base_url: s
         "Referrer-Policy": "no-referrer",
         "X-Robots-Tag": "noindex",
     }
-    page = make_page(language, api_prefix, extension_prefix).replace(EXAMPLE_BASE, escape(base_url))
+    page = make_page(language, mounts).replace(EXAMPLE_BASE, escape(base_url))
     return Response(page, 200, headers, media_type="text/html")
 
 
 @lru_cache(maxsize=16)
-def make_page(language: str, api_prefix: str, extension_prefix: str) -> str:
+def make_page(language: str, mounts: tuple[Mount, ...]) -> str:
     """Render the page; the few variants are cached."""
     translate = translator(language)
-    prefixes = {INTERFACE.namespace: api_prefix, EXTENSION.namespace: extension_prefix}
     builders = [
-        _NamespaceBuilder(orjson.loads(make_document(namespace, language, 12)), number, prefix, translate)
-        for number, (namespace, prefix) in enumerate(prefixes.items())
+        _NamespaceBuilder(orjson.loads(make_document(mount.interface, language, 12)), number, mount.prefix, translate)
+        for number, mount in enumerate(mounts)
     ]
     return _ENVIRONMENT.get_template("reference.html").render(
         _=translate,
@@ -172,7 +319,6 @@ def make_page(language: str, api_prefix: str, extension_prefix: str) -> str:
 
 
 def _without_repetitions(namespaces: list[Namespace]) -> list[Namespace]:
-    """Leave out the paragraphs that an earlier namespace has, too."""
     seen: set[str] = set()
     rows: list[Namespace] = []
     for namespace in namespaces:
@@ -182,7 +328,7 @@ def _without_repetitions(namespaces: list[Namespace]) -> list[Namespace]:
 
 
 def _merge_sections(builders: "list[_NamespaceBuilder]") -> list[Section]:
-    """Return one section per kind with the operations of all namespaces; the API itself comes last."""
+    """Return one section per kind with the operations from all namespaces; the API itself comes last."""
     sections: dict[str, Section] = {}
     for builder in builders:
         for name, title, views in builder.tags():
@@ -192,7 +338,7 @@ def _merge_sections(builders: "list[_NamespaceBuilder]") -> list[Section]:
 
 
 class _NamespaceBuilder:
-    """Builds the view of an OpenAPI document; `number` keeps the anchors of the namespaces apart."""
+    """Builds the view of an OpenAPI document; `number` makes the namespace's anchors unique."""
 
     def __init__(self, document: Json, number: int, prefix: str, translate: Translate) -> None:
         self._document = document
@@ -202,7 +348,7 @@ class _NamespaceBuilder:
         self.namespace = Namespace(prefix, info["title"], info["description"].split("\n\n"))
 
     def tags(self) -> Iterator[tuple[str, str, list[OperationView]]]:
-        """Yield the name and the title of each tag, and its operations."""
+        """Yield each tag's name, title and operations."""
         views = [(operation["tags"], view) for operation, view in self._operations()]
         for tag in self._document["tags"]:
             yield tag["name"], tag["description"], [view for names, view in views if tag["name"] in names]
@@ -210,7 +356,7 @@ class _NamespaceBuilder:
     def _operations(self) -> Iterator[tuple[Json, OperationView]]:
         for path, by_method in self._document["paths"].items():
             if path.endswith(BY_SLUG):
-                continue  # A note of the operation by ID mentions this path.
+                continue  # The by-ID operation has a note about this path.
             for methods, operation in _merge_methods(by_method):
                 yield operation, self._operation(path, methods, operation)
 
@@ -218,7 +364,7 @@ class _NamespaceBuilder:
         names = " ".join(row.get("name", "") for row in operation["parameters"])
         parameters = [resolve(self._document, row) for row in operation["parameters"]]
         content = operation.get("requestBody", {}).get("content", {})
-        body = content.get("application/json") or content.get(uploads.FORM) or {}
+        body = content.get("application/json") or content.get(bodies.MULTIPART) or {}
         slug_path = path.removesuffix("/{id}") + BY_SLUG
         note = Message("The path can contain the slug instead of the ID: `{path}`.", path=slug_path)
         has_slug_path = path.endswith("/{id}") and slug_path in self._document["paths"]
@@ -249,7 +395,7 @@ class _NamespaceBuilder:
             f"{url}?per_page=5" if is_paged else url,
             operation.get("security") == AUTHENTICATED,
             body=body.get("example"),
-            file=uploads.FIELD if is_upload else "",
+            file=bodies.FIELD if is_upload else "",
         )
 
     def _body_fields(self, schema: Json) -> list[Field] | None:
@@ -262,12 +408,12 @@ class _NamespaceBuilder:
 
     def _field(self, row: Json, schema: Json, *, required: bool) -> Field:
         default = format_default(schema)
-        extension_note = f". {self._translate(operations.EXTENSION_NOTE)}"
+        extension_note = f". {self._translate(error_codes.EXTENSION_NOTE)}"
         return Field(
             name=row["name"],
             type=format_type(schema),
             location=row.get("in", ""),
-            # A mark in the list replaces the note of the document.
+            # The page has a mark instead of the document's note.
             description=row.get("description", "").removesuffix(extension_note),
             limits=format_limits(schema, self._translate),
             default=Message("default: {value}", value=default).render(self._translate) if default else "",
@@ -282,7 +428,6 @@ class _NamespaceBuilder:
         ]
 
     def _response_example(self, operation: Json) -> str:
-        """Return the example of a successful response as JSON, or an empty string."""
         answer = self._find_answer(operation)
         return "" if answer is None else format_json(answer)
 
@@ -296,7 +441,7 @@ class _NamespaceBuilder:
 
 
 def _merge_methods(by_method: Json) -> Iterator[tuple[list[str], Json]]:
-    """Yield the operations of a path; methods with the same summary are aliases of one operation, the last one."""
+    """Yield the operations on a path; methods with the same summary are aliases of the last one."""
     by_summary: dict[str, tuple[list[str], Json]] = {}
     for method in METHODS:
         if method in by_method:
@@ -307,7 +452,7 @@ def _merge_methods(by_method: Json) -> Iterator[tuple[list[str], Json]]:
 
 
 def _render_code(text: str) -> Markup:
-    """Escape a text and mark up the `code` in it."""
+    """Escape text and mark up its `code` parts."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False)))  # noqa: S704
 
 
@@ -316,7 +461,7 @@ _ENVIRONMENT.filters["code"] = _render_code
 
 
 def resolve(document: Json, node: Json) -> Json:
-    """Return a node of the document, or the one that it refers to."""
+    """Return a document node, resolved if it is a reference."""
     if "$ref" not in node:
         return node
     target: Any = document

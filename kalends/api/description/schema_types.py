@@ -1,10 +1,10 @@
-"""The building blocks of the schemas: simple types, and functions that build objects, arrays and references."""
+"""Building blocks for the schemas: simple types, and functions that build objects, arrays and references."""
 
 from typing import Any, Final
 
+from kalends.calendar.kinds.kind import Kind
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID
-from kalends.kinds.kind import Kind
 
 Schema = dict[str, Any]
 
@@ -36,7 +36,7 @@ def array(entry: Schema) -> Schema:
 
 
 def record(keys: Schema, *, optional: tuple[str, ...] = (), description: str = "") -> Schema:
-    """Return the schema of an object with these keys and no others."""
+    """Return the schema for an object with exactly these keys."""
     described: Schema = {"description": description} if description else {}
     return {
         "type": "object",

@@ -1,30 +1,21 @@
-"""Recurrence rules (RFC 5545): reading, writing, expansion to dates, and changes of rules.
+"""Read, write, expand and change recurrence rules (RFC 5545).
 
-A rule is expanded in the local time of its zone and gives at most one date a day. Nothing here depends on the
-current time, the time zone of a series or the database.
+Rules are expanded in local time and produce at most one date per day. Nothing here depends on the current time, a
+series' time zone or the database.
 """
 
-from kalends.core.recurrence.advice import find_warnings, is_ambiguous
-from kalends.core.recurrence.changes import end_before, rest_from, shift_rule
-from kalends.core.recurrence.expansion import check_start, expand, period_of
-from kalends.core.recurrence.formats import format_rule, serialize_rule
-from kalends.core.recurrence.objects import read_rule_object
-from kalends.core.recurrence.reading import read_rule
-from kalends.core.recurrence.rules import Rule, Weekday
+from kalends.core.recurrence.rule_dates import check_start, end_before, expand, period_of, rest_from, shift_rule
+from kalends.core.recurrence.rule_parts import Rule, Weekday
+from kalends.core.recurrence.rule_reading import (
+    find_warnings,
+    format_rule,
+    is_ambiguous,
+    read_rule,
+    read_rule_object,
+    serialize_rule,
+)
 
 __all__ = [
-    "Rule",
-    "Weekday",
-    "check_start",
-    "end_before",
-    "expand",
-    "find_warnings",
-    "format_rule",
-    "is_ambiguous",
-    "period_of",
-    "read_rule",
-    "read_rule_object",
-    "rest_from",
-    "serialize_rule",
-    "shift_rule",
-]
+    "Rule", "Weekday", "check_start", "end_before", "expand", "find_warnings", "format_rule", "is_ambiguous",
+    "period_of", "read_rule", "read_rule_object", "rest_from", "serialize_rule", "shift_rule",
+]  # fmt: skip

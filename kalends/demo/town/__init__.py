@@ -1,1 +1,1 @@
-"""Larkford, the made-up town of `kalends seed --town`: places, programme, pictures, and the loader."""
+"""Larkford, the fictional town for `kalends seed --town`: places, program, pictures, and the loader."""

@@ -1,4 +1,4 @@
-"""`kalends seed --town`: adds Larkford to a site, with its programme around today."""
+"""`kalends seed --town`: add Larkford to a site, with a program around today's date."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,24 +7,34 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.operations import site_options
+from kalends.calendar.operations.event_links import resolve_links
+from kalends.calendar.operations.writes import add_record
+from kalends.calendar.storage import bulk_load
+from kalends.calendar.storage.bulk_load import ProgressCallback
 from kalends.core import image_types, times
 from kalends.core.params import read_params
 from kalends.core.slugs import make_slug
-from kalends.demo.town.canvas import LOGO_SIZE, SIZE, draw_logo
-from kalends.demo.town.dates import Occurrence, list_occurrences
-from kalends.demo.town.places import CATEGORIES, COUNTRY, HOSTS, PLACES, SITE, TOWN, ZONE, Host, Place
 from kalends.demo.town.programme import PROGRAMME, STATES, Slot
-from kalends.demo.town.scenes import SCENES, draw_scene
-from kalends.kinds import BY_NAME
-from kalends.kinds.kind import Actor
-from kalends.operations import sites
-from kalends.operations.context import OperationContext
-from kalends.operations.links import resolve_links
-from kalends.operations.media.images import add_image
-from kalends.operations.media.library import Library, StoredImage
-from kalends.operations.writes import add_record
-from kalends.store import bulk_load
-from kalends.store.bulk_load import ProgressCallback
+from kalends.demo.town.scenes import LOGO_SIZE, SCENES, SIZE, draw_logo, draw_scene
+from kalends.demo.town.town_places import (
+    CATEGORIES,
+    COUNTRY,
+    HOSTS,
+    PLACES,
+    SITE,
+    TOWN,
+    ZONE,
+    Host,
+    Occurrence,
+    Place,
+    list_occurrences,
+)
+from kalends.media.adapters.library import Library, StoredImage
+from kalends.media.images import add_image
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -49,7 +59,7 @@ async def seed_town(
     today: date,
     on_progress: ProgressCallback,
 ) -> TownCounts | None:
-    """Add the town to the site with this host name or ID and count its records; return None if it is there."""
+    """Add the town to the site with this host name or ID and count its records; return None if it already exists."""
     now = times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), ZONE)
     async with bulk_load.open_bulk_load(database_url, site_key, 0, lambda _: now) as load:
         tx = load.transaction
@@ -57,7 +67,7 @@ async def seed_town(
             return None
         images = await _store_pictures(tx.site.id, library, on_progress)
         logo = f"{media_url or '/media'}/{image_types.make_key(tx.site.id, images['logo'].name)}"
-        await sites.set_several(tx, {**SITE, "logo_url": logo})
+        await site_options.set_several(tx, {**SITE, "logo_url": logo})
         counts = await _Loader(await _make_context(tx), library, images, on_progress).add_all(today)
     await bulk_load.vacuum_tables(database_url, on_progress)
     return counts
@@ -78,7 +88,7 @@ async def _make_context(tx: Transaction) -> OperationContext:
 
 
 async def _store_pictures(site_id: int, library: Library, on_progress: ProgressCallback) -> dict[str, StoredImage]:
-    """Draw the pictures and store their files; return them by name."""
+    """Draw the pictures and store their files; return the stored images by name."""
     pictures = {pick_picture(slot, n) for slot in PROGRAMME if slot.has_picture for n in range(len(slot.items))}
     names = ["logo", *sorted(pictures)]
     stored: dict[str, StoredImage] = {}
@@ -91,13 +101,12 @@ async def _store_pictures(site_id: int, library: Library, on_progress: ProgressC
 
 
 def pick_picture(slot: Slot, item: int) -> str:
-    """Return the name of the picture of an item: the scene of its slot in one of the palettes."""
+    """Return the name of an item's picture: the slot's scene in one of its palettes."""
     scene = slot.scene or CATEGORIES[slot.category]
     return f"{scene} {(PROGRAMME.index(slot) + item) % len(SCENES[scene].palettes)}"
 
 
 def _draw(name: str, directory: Path) -> tuple[Path, tuple[int, int]]:
-    """Draw a picture into a file; return its path, width and height."""
     scene, _, variant = name.partition(" ")
     path = directory / "drawing"
     path.write_bytes(draw_scene(scene, int(variant)) if variant else draw_logo())

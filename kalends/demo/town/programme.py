@@ -1,7 +1,7 @@
-"""The programme of Larkford: what takes place where, on which weekday and how often.
+"""Larkford's program: what takes place where, on which weekday and how often.
 
-A slot repeats every few weeks and takes its items in turn. Weeks are counted from a fixed Monday, so that the same
-day always gets the same programme. All texts were written for this project.
+A slot repeats every few weeks and cycles through its items. Weeks are counted from a fixed Monday, so the same day
+always gets the same program. All texts are original.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ MON, TUE, WED, THU, FRI, SAT, SUN = range(7)
 class Item:
     title: str
     text: str
-    cost: str | None = None  # None: that of the slot
+    cost: str | None = None  # None means the slot's cost
     featured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in the week. `start` is a time of day; with `days` instead of `minutes`, items last whole days."""
+    """A recurring time slot. `start` is a time of day; with `days` instead of `minutes`, items last whole days."""
 
     category: str
     venue: str
@@ -30,14 +30,14 @@ class Slot:
     start: str = ""
     minutes: int = 0
     days: int = 0
-    every: int = 1  # weeks
-    phase: int = 0  # the first of these weeks
-    months: tuple[int, ...] = ()  # All of them if empty.
+    every: int = 1  # interval in weeks
+    phase: int = 0  # week offset within the interval
+    months: tuple[int, ...] = ()  # empty means all
     cost: str = ""
     tags: tuple[str, ...] = ()
-    note: str = ""  # A second paragraph, the same for all items.
+    note: str = ""  # a second paragraph shared by all items
     has_picture: bool = True
-    scene: str = ""  # The scene of the picture, if it is not that of the category.
+    scene: str = ""  # picture scene; empty means the category's scene
 
 
 COUNCIL, ARTS, STATION_YARD = "Larkford Town Council", "Larkford Arts Trust", "Station Yard Community Trust"
@@ -326,7 +326,7 @@ SEVERAL_DAYS: Final = (
                      " pieces for children."),)),
 )  # fmt: skip
 
-# The state of the next event with each of these titles.
+# Status fields by title, applied to the next event with that title.
 STATES: Final = {
     "Choral Society: open rehearsal": {
         "event_status": "cancelled",

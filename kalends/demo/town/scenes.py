@@ -1,11 +1,103 @@
-"""The scenes of the demo pictures, one for each category, with an alternative text."""
+"""Draw the demo pictures: one scene per category, with alternative text.
+
+Coordinates are on a 160 by 90 grid.
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from random import Random
 from typing import Final
 
-from kalends.demo.town.canvas import HEIGHT, WIDTH, Canvas, Palette
+from PIL import Image, ImageDraw
+
+WIDTH: Final = 160
+HEIGHT: Final = 90
+SCALE: Final = 15  # pixels per unit; twice the final resolution, to smooth the edges
+SIZE: Final = (1200, 675)
+LOGO_SIZE: Final = (160, 160)
+
+Point = tuple[float, float]
+Palette = tuple[str, ...]
+
+
+class Canvas:
+    """A picture being drawn. Colors are hexadecimal; `palette` holds the scene's colors."""
+
+    def __init__(self, palette: Palette, seed: str) -> None:
+        self.palette = palette
+        self.chance = Random(seed)  # noqa: S311  The pictures have to be repeatable.
+        self._image = Image.new("RGB", (WIDTH * SCALE, HEIGHT * SCALE), palette[0])
+        self._draw = ImageDraw.Draw(self._image)
+
+    def sky(self, top: str, bottom: str, until: float = HEIGHT) -> None:
+        """Fill the picture from the top to `until` with a gradient."""
+        height = int(until * SCALE)
+        gradient = Image.linear_gradient("L").resize((self._image.width, height))
+        upper, lower = (Image.new("RGB", gradient.size, colour) for colour in (top, bottom))
+        self._image.paste(Image.composite(lower, upper, gradient), (0, 0))
+
+    def glow(self, x: float, y: float, radius: float, colour: str, strength: float) -> None:
+        """Draw a soft light."""
+        edge = int(2 * radius * SCALE)
+        light = Image.radial_gradient("L").resize((edge, edge))
+        mask = light.point([max(0, int((255 - 1.4 * value) * strength)) for value in range(256)])
+        corner = (int((x - radius) * SCALE), int((y - radius) * SCALE))
+        self._image.paste(Image.new("RGB", mask.size, colour), corner, mask)
+
+    def box(self, x: float, y: float, width: float, height: float, colour: str, round_by: float = 0) -> None:  # noqa: PLR0917
+        corners = self._scale([(x, y), (x + width, y + height)])
+        self._draw.rounded_rectangle(corners, round_by * SCALE, colour)
+
+    def circle(self, x: float, y: float, radius: float, colour: str) -> None:
+        self._draw.ellipse(self._scale([(x - radius, y - radius), (x + radius, y + radius)]), colour)
+
+    def ring(self, x: float, y: float, radius: float, colour: str, width: float) -> None:
+        corners = self._scale([(x - radius, y - radius), (x + radius, y + radius)])
+        self._draw.ellipse(corners, outline=colour, width=int(width * SCALE))
+
+    def polygon(self, points: Sequence[Point], colour: str) -> None:
+        self._draw.polygon(self._scale(points), colour)
+
+    def line(self, points: Sequence[Point], colour: str, width: float) -> None:
+        self._draw.line(self._scale(points), colour, int(width * SCALE), joint="curve")
+
+    def shade(self, points: Sequence[Point], colour: str, strength: float) -> None:
+        """Draw a translucent polygon."""
+        mask = Image.new("L", self._image.size)
+        ImageDraw.Draw(mask).polygon(self._scale(points), int(255 * strength))
+        self._image.paste(Image.new("RGB", self._image.size, colour), (0, 0), mask)
+
+    def save(self) -> bytes:
+        buffer = BytesIO()
+        self._image.resize(SIZE, Image.Resampling.BOX).save(buffer, "WEBP", quality=86)
+        return buffer.getvalue()
+
+    @staticmethod
+    def _scale(points: Sequence[Point]) -> list[Point]:
+        return [(x * SCALE, y * SCALE) for x, y in points]
+
+
+def draw_logo() -> bytes:
+    """Return the town's logo, a bridge over a river below the sun, as PNG."""
+    image = Image.new("RGBA", (640, 640))
+    disc = Image.new("L", image.size)
+    ImageDraw.Draw(disc).ellipse((4, 4, 636, 636), 255)
+    scene = Image.new("RGB", image.size, "#0f6b5c")
+    draw = ImageDraw.Draw(scene)
+    draw.ellipse((220, 110, 420, 310), "#f4c95d")
+    draw.rectangle((0, 400, 640, 640), "#0a4a40")
+    draw.rectangle((0, 300, 640, 340), "#fdf6ea")
+    draw.rectangle((0, 330, 640, 420), "#fdf6ea")
+    for left in (60, 240, 420):
+        draw.ellipse((left, 350, left + 160, 510), "#0a4a40")
+    for y in (470, 530):
+        draw.line([(0, y), (640, y)], "#2f8f7f", 16)
+    image.paste(scene, (0, 0), disc)
+    buffer = BytesIO()
+    image.resize(LOGO_SIZE, Image.Resampling.BOX).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +375,7 @@ def draw_civic(canvas: Canvas) -> None:
 def _draw_hills(
     canvas: Canvas, level: float, height: float, *, colour: str, shift: float, gap: tuple[int, int] | None = None
 ) -> None:
-    """Draw a range of hills down to the lower edge; `gap` leaves out a valley."""
+    """Draw a range of hills down to the bottom edge; `gap` is a valley between them."""
     points = [
         (float(x), level - height * (0.6 * math.sin(x / 27 + shift) + 0.4 * math.sin(x / 11 + 2 * shift)))
         for x in range(0, WIDTH + 4, 4)
@@ -298,114 +390,81 @@ def _draw_hills(
     canvas.polygon([(gap[1] - 6, HEIGHT), *right, (WIDTH, HEIGHT)], colour)
 
 
+def _palettes(text: str) -> tuple[Palette, ...]:
+    return tuple(tuple(f"#{colour}" for colour in row.split()) for row in text.split("/"))
+
+
 SCENES: Final = {
     "music": Scene(
         draw_music,
-        (
-            ("#1d2747", "#4a3b74", "#f0a35e", "#e8d8f0"),
-            ("#12343b", "#2c6e6a", "#f4c95d", "#d9efe9"),
-            ("#3a1730", "#7a2f55", "#ff9e7a", "#f6dbe3"),
-        ),
+        _palettes("1d2747 4a3b74 f0a35e e8d8f0 / 12343b 2c6e6a f4c95d d9efe9 / 3a1730 7a2f55 ff9e7a f6dbe3"),
         "Drawing of a record and sound waves in the light of a stage",
     ),
     "theatre": Scene(
         draw_theatre,
-        (
-            ("#2a1018", "#9b2335", "#7c1a2b", "#ffe9b8"),
-            ("#10222c", "#1f6478", "#174e5f", "#fdeec6"),
-            ("#221332", "#6a3d91", "#542f76", "#ffe6c2"),
-        ),
+        _palettes("2a1018 9b2335 7c1a2b ffe9b8 / 10222c 1f6478 174e5f fdeec6 / 221332 6a3d91 542f76 ffe6c2"),
         "Drawing of an open curtain and a chair in a spotlight",
     ),
     "film": Scene(
         draw_film,
-        (("#171a2b", "#e9dcc3", "#a33a3a", "#fff3cf"), ("#1b1722", "#cfe0e6", "#2f5d73", "#fdf8e6")),
+        _palettes("171a2b e9dcc3 a33a3a fff3cf / 1b1722 cfe0e6 2f5d73 fdf8e6"),
         "Drawing of a cinema screen above rows of seats",
     ),
     "exhibition": Scene(
         draw_exhibition,
-        (
-            ("#efe6d6", "#1f6f8b", "#e0a458", "#c8553d"),
-            ("#e4ebe6", "#2d5d4f", "#d9c27a", "#8f4f63"),
-            ("#ece4ee", "#45407a", "#e58f7b", "#3f8f83"),
-        ),
+        _palettes("efe6d6 1f6f8b e0a458 c8553d / e4ebe6 2d5d4f d9c27a 8f4f63 / ece4ee 45407a e58f7b 3f8f83"),
         "Drawing of three paintings on the wall of a gallery",
     ),
     "books": Scene(
         draw_books,
-        (
-            ("#5a4334", "#a23b3b", "#24556b", "#c99a3f", "#5d7350", "#7a4b6b"),
-            ("#3d4a4a", "#c06a3a", "#2c6a6a", "#d8b968", "#7d3f3f", "#45578a"),
-        ),
+        _palettes("5a4334 a23b3b 24556b c99a3f 5d7350 7a4b6b / 3d4a4a c06a3a 2c6a6a d8b968 7d3f3f 45578a"),
         "Drawing of two shelves full of books",
     ),
     "courses": Scene(
         draw_courses,
-        (
-            ("#dfeae4", "#c4704b", "#2f6f73", "#b98a5e"),
-            ("#efe2d3", "#8f5a46", "#d6a23f", "#9c7a5b"),
-            ("#dde3ee", "#b5654a", "#4a5f9c", "#a9835c"),
-        ),
+        _palettes("dfeae4 c4704b 2f6f73 b98a5e / efe2d3 8f5a46 d6a23f 9c7a5b / dde3ee b5654a 4a5f9c a9835c"),
         "Drawing of three vases and a pot of brushes on a work table",
     ),
     "families": Scene(
         draw_families,
-        (
-            ("#8fc9e8", "#6fae5b", "#a9d08a", "#e4572e", "#f3a712", "#7a5195"),
-            ("#a7d8d0", "#5f9e6e", "#b5d9a0", "#d1495b", "#edae49", "#30638e"),
-        ),
+        _palettes("8fc9e8 6fae5b a9d08a e4572e f3a712 7a5195 / a7d8d0 5f9e6e b5d9a0 d1495b edae49 30638e"),
         "Drawing of kites above green hills",
     ),
     "market": Scene(
         draw_market,
-        (
-            ("#9fd0e6", "#c8452f", "#2f7d5b", "#e0a030"),
-            ("#b9dbe3", "#2f5f8a", "#c0562f", "#8aa13a"),
-            ("#f0cf9f", "#7d3f63", "#2f7d73", "#d9822b"),
-        ),
+        _palettes("9fd0e6 c8452f 2f7d5b e0a030 / b9dbe3 2f5f8a c0562f 8aa13a / f0cf9f 7d3f63 2f7d73 d9822b"),
         "Drawing of market stalls with striped awnings in front of gabled houses",
     ),
     "food": Scene(
         draw_food,
-        (("#f6efe4", "#7aa6a1", "#e2a24a", "#b5543c"), ("#fbf1e6", "#c9705a", "#8aa35a", "#e0b155")),
+        _palettes("f6efe4 7aa6a1 e2a24a b5543c / fbf1e6 c9705a 8aa35a e0b155"),
         "Drawing of filled plates on a checked tablecloth",
     ),
     "walks": Scene(
         draw_walks,
-        (
-            ("#a9cfe0", "#9db8b4", "#6f9a78", "#3f6b4f"),
-            ("#f2c6a0", "#c99a86", "#8f7a6b", "#4d5a4a"),
-            ("#b9d3ea", "#a9b7cc", "#7f93ad", "#4a5f73"),
-        ),
+        _palettes("a9cfe0 9db8b4 6f9a78 3f6b4f / f2c6a0 c99a86 8f7a6b 4d5a4a / b9d3ea a9b7cc 7f93ad 4a5f73"),
         "Drawing of a river between hills and firs in the morning",
     ),
     "sport": Scene(
         draw_sport,
-        (
-            ("#4f9a55", "#58a65f", "#f2f7ee", "#26323a"),
-            ("#2f7fa3", "#388ab0", "#f3f8fb", "#c8452f"),
-            ("#c2703f", "#cb7a48", "#fbf3ea", "#2b3a55"),
-        ),
+        _palettes("4f9a55 58a65f f2f7ee 26323a / 2f7fa3 388ab0 f3f8fb c8452f / c2703f cb7a48 fbf3ea 2b3a55"),
         "Drawing of a ball on a playing field, seen from above",
     ),
     "festival": Scene(
         draw_festival,
-        (
-            ("#1f2a5a", "#c9686f", "#e4572e", "#f3a712", "#3fa796", "#f2e3c6"),
-            ("#2a1f4f", "#e08e5a", "#d1495b", "#edae49", "#66a5ad", "#f7efe0"),
-        ),
+        _palettes("1f2a5a c9686f e4572e f3a712 3fa796 f2e3c6 / 2a1f4f e08e5a d1495b edae49 66a5ad f7efe0"),
         "Drawing of bunting and lamps above the roofs of the town in the evening",
     ),
     "civic": Scene(
         draw_civic,
-        (("#a9cfe6", "#e0cfae", "#8a5a44", "#2f5d62"), ("#cfd8e6", "#d9c3a5", "#5f6b7a", "#7d3f3f")),
+        _palettes("a9cfe6 e0cfae 8a5a44 2f5d62 / cfd8e6 d9c3a5 5f6b7a 7d3f3f"),
         "Drawing of the Town Hall with its columns and clock tower",
     ),
 }
 
 
 def draw_scene(name: str, variant: int) -> bytes:
-    """Return the picture of a scene in one of its palettes, as WebP."""
+    """Return a scene in one of its palettes, as WebP."""
     scene = SCENES[name]
     canvas = Canvas(scene.palettes[variant], f"{name} {variant}")
     scene.draw(canvas)

@@ -11,21 +11,16 @@ Report = Callable[[str], None]
 
 
 def _ignore(line: str) -> None:
-    """Report nothing."""
+    pass
 
 
 def migrate(
-    database_url: str,
-    *,
-    server_url: str = "",
-    queue_url: str = "",
-    revision: str = "head",
-    report: Report = _ignore,
+    database_url: str, *, server_url: str = "", queue_url: str = "", revision: str = "head", report: Report = _ignore
 ) -> None:
     """Upgrade the schema to a revision. A concurrent run waits, then has nothing to do.
 
-    The logins in the URLs of the server and of the job queue are granted the rights that they need. `report` gets a
-    line for each step.
+    Also grant the logins in the server's and the job queue's URLs the rights they need. `report` gets a line for each
+    step.
     """
     # A server never migrates and starts in half the time without these imports.
     from alembic import command
@@ -44,7 +39,7 @@ def migrate(
 
 @cache
 def list_revisions() -> list[str]:
-    """Return all revisions in order: the numbers at the beginnings of the file names."""
+    """Return all revisions in order: the numbers at the start of the file names."""
     return sorted(path.name.partition("_")[0] for path in (HERE / "versions").glob("[0-9]*.py"))
 
 

@@ -1,4 +1,4 @@
-"""Entry point of Alembic: one connection, one advisory lock, one transaction per revision."""
+"""Alembic's entry point: run pending migrations over one connection while holding an advisory lock."""
 
 import random
 import time
@@ -10,26 +10,28 @@ from alembic.runtime.migration import MigrationContext, MigrationInfo
 from sqlalchemy import Connection, create_engine, pool, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from kalends.store import leakproof, problems
-from kalends.store.migrations import Report, compatibility, newest_revision
+from kalends.store import checks, problems
+from kalends.store.migrations import Report, compatibility, list_revisions, newest_revision
 from kalends.store.migrations.steps import LOCK_TIMEOUT_MS
 
-# An arbitrary number that serializes migrations of one database.
+# Key of the advisory lock that serializes migrations of one database; an arbitrary number.
 MIGRATION_LOCK = 5_254_637_101
-# Seconds between two attempts to become the only migration.
+# Seconds between attempts to get this lock.
 LOCK_INTERVAL = 0.2
-# A lock timeout, or a deadlock with requests: the migration starts again.
+# SQLSTATEs after which the migration starts again: a lock timeout, and a deadlock with requests.
 BUSY_STATES = ("55P03", "40P01")
-# Seconds before the next attempt, a random number in this range, in which waiting requests are served.
+# Range for a random pause before the next attempt, in seconds. During the pause, waiting requests are served.
 RETRY_PAUSE = (0.5, 2.0)
 # Seconds after which the command gives up.
 MAX_RETRY_SECONDS = 300.0
+# The version whose schema the first migration creates.
+LAST_REPLACED = "0034"
 
 
 def grant_rights(connection: Connection, logins: Mapping[str, str]) -> None:
-    """Grant roles to logins after each migration, because a restored dump has no rights on the database itself.
+    """Grant each role in `logins` to its login, and revoke everyone's right to create temporary tables.
 
-    `logins` maps each of the roles `kalends_app` and `kalends_queue` to the login that gets it.
+    This runs after each migration, because a restored dump lacks rights on the database itself.
     """
     quote = connection.dialect.identifier_preparer.quote
     owner, database = connection.execute(text("SELECT current_user, current_database()")).one()
@@ -41,8 +43,8 @@ def grant_rights(connection: Connection, logins: Mapping[str, str]) -> None:
 
 
 def restore_marks(connection: Connection, report: Report) -> None:
-    """Mark the functions of searches LEAKPROOF again, because a dump does not contain the marks."""
-    statements = connection.exec_driver_sql(leakproof.FIND_MISSING).scalars().all()
+    """Mark search functions LEAKPROOF if they are not, as after restoring a dump, which lacks the marks."""
+    statements = connection.exec_driver_sql(checks.FIND_MISSING).scalars().all()
     if not statements:
         return
     try:
@@ -63,8 +65,6 @@ def restore_marks(connection: Connection, report: Report) -> None:
 
 
 class StepTimer:
-    """Reports each applied revision with its duration."""
-
     def __init__(self, report: Report) -> None:
         self._report = report
         self._started_at = time.monotonic()
@@ -79,12 +79,11 @@ class StepTimer:
 
 
 def has_declarations(connection: Connection) -> bool:
-    """Return whether the table of declarations exists already."""
     return bool(connection.execute(text("SELECT to_regclass('schema_compatibility') IS NOT NULL")).scalar())
 
 
 def store_declaration(connection: Connection, revision: str) -> None:
-    """Store which code works on the new schema, in the transaction of the migration."""
+    """Store which code works with the new schema, in the migration's transaction."""
     oldest = compatibility.OLDEST_CODE.get(revision)
     if oldest and has_declarations(connection):
         connection.execute(
@@ -97,13 +96,12 @@ def store_declaration(connection: Connection, revision: str) -> None:
 
 
 def lock(connection: Connection, report: Report) -> None:
-    """Become the only migration of this database."""
     is_waiting = False
     while not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": MIGRATION_LOCK}).scalar():
         if not is_waiting:
             report("Another migration is running; waiting for it.")
         is_waiting = True
-        # A waiting statement would keep its snapshot, for which CREATE INDEX CONCURRENTLY of the other one waits.
+        # Release the snapshot, because CREATE INDEX CONCURRENTLY in the other migration waits for it.
         connection.rollback()
         time.sleep(LOCK_INTERVAL)
     connection.execute(text(f"SET lock_timeout = {LOCK_TIMEOUT_MS}"))
@@ -111,7 +109,6 @@ def lock(connection: Connection, report: Report) -> None:
 
 
 def upgrade(connection: Connection, report: Report) -> None:
-    """Apply the pending revisions and report them."""
     found = read_version(connection)
     newest = newest_revision()
     if found.number > newest:
@@ -119,6 +116,9 @@ def upgrade(connection: Connection, report: Report) -> None:
             raise problems.DatabaseUnavailable(problem)
         report(f"The schema is {problems.describe_newer(found, newest)}.")
         return
+    first = list_revisions()[0]
+    if found.number and found.number < first:
+        raise problems.DatabaseUnavailable(problems.explain_replaced(found, first, LAST_REPLACED))
     if found.number != newest:
         report(f"The schema is {found.number or 'empty'}, the target is {newest}.")
     timer = StepTimer(report)
@@ -128,7 +128,7 @@ def upgrade(connection: Connection, report: Report) -> None:
 
 
 def read_version(connection: Connection) -> problems.SchemaVersion:
-    """Return the version of the schema, which has no declaration before the table of declarations exists."""
+    """Return the schema's version, without a declaration if the table for declarations does not exist yet."""
     context.configure(connection=connection)
     number = context.get_context().get_current_revision() or ""
     query = text("SELECT oldest_code FROM schema_compatibility WHERE revision = :number")
@@ -138,7 +138,7 @@ def read_version(connection: Connection) -> problems.SchemaVersion:
 
 
 def run_revisions(connection: Connection, timer: StepTimer, report: Report) -> None:
-    """Run the pending revisions, each in its own transaction; start a revision again that cannot get its locks."""
+    """Run each pending revision in a separate transaction, and start it again if it cannot get its locks."""
 
     def finish(
         ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
@@ -157,7 +157,7 @@ def run_revisions(connection: Connection, timer: StepTimer, report: Report) -> N
             connection.rollback()
             if getattr(error.orig, "sqlstate", None) not in BUSY_STATES or time.monotonic() > give_up_at:
                 raise
-        pause = random.uniform(*RETRY_PAUSE)  # noqa: S311  (requests that come at intervals must not meet it again)
+        pause = random.uniform(*RETRY_PAUSE)  # noqa: S311  (a fixed pause could collide with periodic requests)
         report(f"A table is in use by another transaction; trying again in {pause:.1f} s.")
         time.sleep(pause)
 

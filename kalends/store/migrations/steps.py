@@ -1,4 +1,4 @@
-"""How a migration runs its SQL files."""
+"""Run a migration's SQL files."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Final
 
 from alembic import op
 
-# Milliseconds for which a statement of a migration waits for a lock. Requests queue behind it and wait for a
-# connection of the pool, by default for one second, so this must be shorter.
+# Milliseconds that a migration's statement waits for a lock. Requests queue behind it and keep others waiting for a
+# connection, by default for up to one second, so this must be shorter.
 LOCK_TIMEOUT_MS: Final = 500
 BUILT_INDEX: Final = re.compile(r"INDEX CONCURRENTLY IF NOT EXISTS (\w+)")
 DROP_INVALID: Final = """
@@ -17,15 +17,15 @@ DROP_INVALID: Final = """
 
 
 def run_file(migration: str) -> None:
-    """Run the `.sql` file of a migration in its transaction."""
+    """Run a migration's `.sql` file in the migration's transaction."""
     _run(Path(migration).with_suffix(".sql").read_text(encoding="utf-8"))
 
 
 def run_concurrently(migration: str) -> None:
-    """Run the statements of the `.concurrent.sql` file of a migration one by one, each in its own transaction.
+    """Run the statements of the migration's `.concurrent.sql` file, each in a separate transaction.
 
     They must be idempotent, because the migration starts again after a failure: `CREATE INDEX CONCURRENTLY IF NOT
-    EXISTS …`. An index that an earlier attempt has left incomplete is dropped before.
+    EXISTS …`. An incomplete index from an earlier attempt is dropped first.
     """
     text = Path(migration).with_suffix(".concurrent.sql").read_text(encoding="utf-8")
     connection = op.get_bind()
@@ -44,5 +44,5 @@ def run_concurrently(migration: str) -> None:
 
 
 def _run(statements: str) -> None:
-    # The driver takes a percent sign for a placeholder.
+    # The driver treats a percent sign as the start of a placeholder.
     op.get_bind().exec_driver_sql(statements.replace("%", "%%"))

@@ -1,16 +1,15 @@
-"""The grid of a month or a week: events of several days are bars in lanes above the events of single days."""
+"""A month or week grid: multi-day events are bars in lanes above single-day events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from kalends.core.times import abbreviation, offset_of, utc_of
-from kalends.website.models.cards import REPEATS, pick_hue, read_title, shorten
-from kalends.website.models.page_locale import PageLocale
-from kalends.website.models.states import Badge, make_state_badge
-from kalends.website.models.urls import UrlBuilder
+from kalends.rendering.cards import REPEATS, Badge, make_state_badge, pick_hue, read_title, shorten
+from kalends.rendering.page_locale import PageLocale
+from kalends.rendering.page_urls import UrlBuilder
 
 
 class Row(Protocol):
@@ -20,7 +19,7 @@ class Row(Protocol):
 
 
 DAY: Final = timedelta(days=1)
-MAX_TITLE: Final = 70  # columns
+MAX_TITLE: Final = 70  # in display columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Entry:
     last: date
     hue: int
     featured: bool
-    state: Badge | None = None  # None: the event takes place as announced
+    state: Badge | None = None  # None if the event takes place as announced
     repeats: str = ""  # for screen readers, if the event belongs to a series
 
 
@@ -42,14 +41,14 @@ class Day:
     is_today: bool
     is_outside: bool
     entries: list[Entry] = field(default_factory=list[Entry])
-    hidden: int = 0  # further events of this day alone
+    hidden: int = 0  # single-day events that are not shown
     running: list[Entry] = field(default_factory=list[Entry])  # multi-day events
     starting: list[Entry] = field(default_factory=list[Entry])  # multi-day events that the agenda lists on this day
-    without_lane: int = 0  # multi-day events that no lane had room for
+    without_lane: int = 0  # multi-day events that did not fit in any lane
 
     @property
     def more_count(self) -> int:
-        """Return the number of events that the grid has no room for."""
+        """Return the number of events that do not fit in the grid."""
         return self.hidden + self.without_lane
 
     @property
@@ -59,7 +58,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Consecutive days of a lane, with one entry or empty. `start` counts from the first day of the week."""
+    """Consecutive days of a lane with one entry or none. `start` is the number of days since the week's first day."""
 
     start: int
     days: int
@@ -75,7 +74,7 @@ class Week:
 
 
 def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
-    """Return the first and the last day of the weeks that a month touches."""
+    """Return the first and last day of the weeks that a month spans."""
     first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
     return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
@@ -102,7 +101,7 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
 
 @lru_cache(maxsize=20_000)
 def _foreign_zone(start: datetime, event_zone: str, zone: str) -> str:
-    """Return the abbreviation of the event's zone if its offset differs from that of the site."""
+    """Return the abbreviation of the event's zone if its offset differs from the site's."""
     if event_zone == zone:
         return ""
     utc = utc_of(start, event_zone)
@@ -120,9 +119,9 @@ def make_weeks(
     max_lanes: int = 0,
     month: date | None = None,
 ) -> list[Week]:
-    """Arrange entries in weeks. `rows` are the same events; each has the number of events on its day (`of_day`).
+    """Arrange entries in weeks. `rows` are the same events; a row's `of_day` is the number of events on its day.
 
-    A day has at most `max_entries` events and `max_lanes` lanes for bars, by default as many.
+    A day has at most `max_entries` events and `max_lanes` lanes for bars; the default is `max_entries` lanes.
     """
     dates = [first + n * DAY for n in range((last - first).days + 1)]
     days = [Day(day, day == today, month is not None and day.month != month.month) for day in dates]
@@ -136,7 +135,7 @@ def make_weeks(
             if len(by_date[entry.first].entries) < max_entries:
                 by_date[entry.first].entries.append(entry)
             totals[entry.first] = row["of_day"]
-    # The agenda of small screens starts today, so it lists current multi-day events there.
+    # On small screens, the agenda starts today, so it lists current multi-day events under today.
     earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
     for entry in multi_day:
         first_shown = by_date.get(max(entry.first, min(earliest, entry.last)))
@@ -148,7 +147,7 @@ def make_weeks(
 
 
 def make_agenda(weeks: list[Week], today: date) -> list[Day]:
-    """List the days of the month that have events; if today is one of the days, start there."""
+    """Return the month's days with events, starting with today if it is in the month."""
     days = [day for week in weeks for day in week.days if not day.is_outside]
     since = today if any(day.is_today for day in days) else date.min
     return [day for day in days if day.date >= since and (day.entries or day.starting)]
@@ -158,7 +157,7 @@ def _make_week(days: list[Day], multi_day: list[Entry], max_lanes: int) -> Week:
     first, last = days[0].date, days[-1].date
     lanes: list[list[Entry]] = []
     touching = [entry for entry in multi_day if entry.first <= last and entry.last >= first]
-    # The longest events come first, so that few days have a free lane above an occupied one.
+    # Of events that start on the same day, place the longest first, to leave few free lanes above occupied lanes.
     for entry in sorted(
         touching, key=lambda entry: (max(entry.first, first), first - min(entry.last, last), entry.first)
     ):
@@ -189,3 +188,96 @@ def _make_cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
     if at <= last:
         cells.append(Cell((at - first).days, (last - at).days + 1))
     return cells
+
+
+# Month cells: a multi-day event's bar has the same height on all its days, with single events around it.
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A position in a cell's list, from top to bottom.
+
+    A bar begins where `days` is set to the number of days it covers this week; the cells for its other days leave the
+    position free. `is_short` makes the slot as tall as a bar, because a bar follows below.
+    """
+
+    entry: Entry | None = None
+    days: int = 0
+    is_short: bool = False
+    continues_before: bool = False
+    continues_after: bool = False
+    lanes: int = 1  # height of a slot without an entry
+
+
+@dataclass(frozen=True, slots=True)
+class MonthLayout:
+    """The days of each week with their slots, and the agenda for small screens."""
+
+    weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]
+    agenda: Sequence[Day]
+    has_more_days: bool  # whether the agenda omits days with events
+
+
+def lay_out_month(
+    first: date,
+    last: date,
+    rows: Iterable[Row],
+    entries: list[Entry],
+    size: tuple[int, int, int],
+    *,
+    today: date,
+    month: date,
+) -> MonthLayout:
+    """Arrange a month. `size` has three limits: events per day below the bars, stacked bars, and agenda days."""
+    max_entries, max_lanes, max_days = size
+    limits = {"max_entries": max_entries + max_lanes, "max_lanes": max_lanes}
+    weeks = make_weeks(first, last, rows, entries, today=today, month=month, **limits)
+    # The smallest layouts have room only for the link to further events.
+    cells = [list(zip(week.days, fill_cells(week, max_entries, max_lanes > 1), strict=True)) for week in weeks]
+    agenda = make_agenda(weeks, today)
+    return MonthLayout(cells, agenda[:max_days], len(agenda) > max_days)
+
+
+def fill_cells(week: Week, max_entries: int, show_last: bool = True) -> list[list[Slot]]:
+    """Return the slots for the seven days.
+
+    Single events fill free lanes on their day. A cell has a slot for each of the week's lanes and `max_entries` more,
+    so a day with fewer bars lists more events in the same height. Each day's `hidden` counts events that did not fit.
+    With `show_last`, a single remaining event replaces the link "1 more".
+    """
+    covering: list[list[Cell | None]] = [[] for _ in week.days]
+    for number, lane in enumerate(week.lanes):
+        for cell in lane:
+            for at in range(cell.start, cell.start + cell.days) if cell.entry else ():
+                covering[at] += [None] * (number - len(covering[at])) + [cell]
+    max_slots = len(week.lanes) + max_entries
+    return [_fill_cell(day, at, covering[at], max_slots, show_last) for at, day in enumerate(week.days)]
+
+
+def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int, show_last: bool) -> list[Slot]:
+    """Return a day's slots. `covering` holds the bar in each lane, down to the lowest bar."""
+    room = max_slots - len(covering) + covering.count(None)
+    if show_last and not day.hidden and len(day.entries) == room + 1:
+        room += 1
+    shown = day.entries[:room]
+    _count_shown(day, len(shown))
+    entries = iter(shown)
+    slots: list[Slot] = []
+    for cell in covering:
+        slot = _make_bar(cell, at) if cell else Slot(next(entries, None), is_short=True)
+        if slots and not slot.entry and not slots[-1].entry:
+            slots[-1] = Slot(is_short=True, lanes=slots[-1].lanes + 1)
+        else:
+            slots.append(slot)
+    return slots + [Slot(entry) for entry in entries]
+
+
+def _make_bar(cell: Cell, at: int) -> Slot:
+    if cell.start != at:
+        return Slot(is_short=True)
+    return Slot(cell.entry, cell.days, True, cell.continues_before, cell.continues_after)
+
+
+def _count_shown(day: Day, shown: int) -> None:
+    day.hidden += len(day.entries) - shown
+    del day.entries[shown:]

@@ -1,9 +1,8 @@
-"""The week view: an hour grid with overlapping events side by side, and bars for events without hours.
+"""The week view: an hour grid with overlapping events side by side, and bars for multi-day and all-day events.
 
-The rows of the grid are the hours of the site's local time. The hour that occurs twice at the end of daylight-saving
-time has two rows, and on a day that lacks an hour of the grid the row of this hour is a gap. As everywhere on the
-pages, an event stands at its local time, and a night belongs to the day on which it began, so the grid may continue
-after midnight.
+Each grid row is an hour in the site's local time. The hour repeated at the end of daylight saving time has two rows;
+an hour missing on a day appears as a gap. As on all pages, an event appears at its local time, and a night belongs to
+the day on which it began, so the grid can continue after midnight.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,21 +10,21 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
-from kalends.core.zones import in_zone, offset_of, utc_of
+from kalends.core.times import in_zone, offset_of, utc_of
 from kalends.website.models.grid import Entry, Row
 
 DAY: Final = timedelta(days=1)
 SECOND: Final = timedelta(seconds=1)
 HOURS: Final = 31  # A night ends at six; a zero-length event just before that needs half an hour.
-FIRST_HOUR, LAST_HOUR = 10, 20  # shown even if nothing happens then
+FIRST_HOUR, LAST_HOUR = 10, 20  # shown even without events
 STEPS_PER_HOUR: Final = 12
-MIN_STEPS: Final = 6  # Half an hour is the lowest block that can be read and touched.
-SHORT_STEPS: Final = 9  # A block of up to three quarters of an hour has one line.
+MIN_STEPS: Final = 6  # half an hour, the smallest block that is readable and easy to tap
+SHORT_STEPS: Final = 9  # blocks of up to 45 minutes have one line
 MAX_LANES: Final = 5
 
 
 class Slot(NamedTuple):
-    """One row of the grid. Hours from 24 on belong to the next morning; `fold` is 1 for a repeated hour."""
+    """One grid row. Hours 24 and later belong to the next morning; `fold` is 1 for a repeated hour."""
 
     hour: int
     fold: int = 0
@@ -33,9 +32,9 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A rectangle in the column of a day, in steps from the top and in columns side by side.
+    """A rectangle in a day's column, measured in steps from the top and in columns side by side.
 
-    A block without an entry stands for `count` events that have no room.
+    A block without an entry represents `count` events that do not fit.
     """
 
     start: int
@@ -44,8 +43,8 @@ class Block:
     count: int = 0
     column: int = 0
     columns: int = 1
-    width: int = 1  # columns that it spans
-    beside_rest: bool = False  # leaves room for the narrow block of the events without room
+    width: int = 1  # number of columns spanned
+    beside_rest: bool = False  # leaves room for the narrow block of events that do not fit
 
     @property
     def end(self) -> int:
@@ -65,7 +64,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An event without hours: of several days, or of a whole day. `start` counts from the first day of the week."""
+    """A multi-day or all-day event. `start` is the number of days since the week's first day."""
 
     entry: Entry
     start: int
@@ -89,7 +88,7 @@ class WeekDay:
     hidden: int = 0  # events that are not on the page
     slot_times: tuple[
         int, ...
-    ] = ()  # today: the Unix time at which each row begins, for the line at the current time
+    ] = ()  # Unix time at which each row begins, to draw the current-time line; only for today
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class HourGrid:
 
     @property
     def css_classes(self) -> str:
-        """Return the widths of the days as classes: a day with events side by side is wider."""
+        """Return the days' widths as classes; a day with events side by side is wider."""
         widths = [max([block.columns + block.beside_rest for block in day.blocks], default=1) for day in self.days]
         return " ".join(f"x{n}{min(width, 3)}" for n, width in enumerate(widths) if width > 1)
 
@@ -119,10 +118,10 @@ def make_hour_grid(
     max_columns: int,
     max_entries: int,
 ) -> HourGrid:
-    """Arrange the events of the week that begins at `first`. `zone` is the time zone of the site.
+    """Arrange the events of the week that begins on `first`. `zone` is the site's time zone.
 
-    `rows` are the same events as `entries`; each has the number of events on its day (`of_day`). At most
-    `max_columns` events stand side by side, and at most `max_entries` of a day have a place at all.
+    `rows` are the same events as `entries`; a row's `of_day` is the number of events on its day. At most
+    `max_columns` events appear side by side, and at most `max_entries` per day in total.
     """
     days = [WeekDay(first + n * DAY, first + n * DAY == today, first + n * DAY < today) for n in range(7)]
     by_date = {day.date: day for day in days}
@@ -158,7 +157,7 @@ def make_hour_grid(
 
 
 def _list_slots(first: date, zone: str) -> list[Slot]:
-    """Return the rows of a week: all hours, and again those that occur twice on one of the days."""
+    """Return a week's rows: all hours, with a second row for hours that occur twice on any day."""
     repeated = {
         hour
         for n in range(7)
@@ -170,7 +169,7 @@ def _list_slots(first: date, zone: str) -> list[Slot]:
 
 
 def _changes_offset(day: date, zone: str) -> bool:
-    """Return whether the offset from UTC changes on a day or in the night after it."""
+    """Return whether the UTC offset changes on a day or in the following night."""
     begin, end = datetime.combine(day, time()), datetime.combine(day, time()) + timedelta(hours=HOURS)
     return offset_of(utc_of(begin, zone), zone) != offset_of(utc_of(end, zone), zone)
 
@@ -183,7 +182,7 @@ def _find_shift(day: date, hour: int, minute: int, zone: str) -> int:
 
 
 def _find_gaps(day: date, slots: Sequence[Slot], zone: str) -> list[Block]:
-    """Return the parts of a column that are no time of its day, in steps of half an hour."""
+    """Return blocks for the rows, or half rows, that do not exist on a day."""
     has_change = _changes_offset(day, zone)
     gaps: list[Block] = []
     for index, slot in enumerate(slots):
@@ -204,13 +203,13 @@ def _find_gaps(day: date, slots: Sequence[Slot], zone: str) -> list[Block]:
 def _begin_slot(day: date, slot: Slot, zone: str) -> int:
     wall = datetime.combine(day, time()) + timedelta(hours=slot.hour)
     if slot.fold and _find_shift(day, slot.hour, 30, zone) <= 0:
-        # The hour is not repeated on this day, so the row ends when it begins.
+        # The hour is not repeated on this day, so its second row starts and ends at the next hour.
         wall += timedelta(hours=1)
     return int(utc_of(wall, zone, slot.fold).timestamp())
 
 
 def _shown_rows(slots: list[Slot], blocks: list[Block]) -> range:
-    """Return the rows from the first to the last event, at least those of the usual hours."""
+    """Return the rows from the first to the last event, including at least FIRST_HOUR to LAST_HOUR."""
     first = min([slots.index(Slot(FIRST_HOUR)), *(block.start // STEPS_PER_HOUR for block in blocks)])
     last = max([slots.index(Slot(LAST_HOUR)), *(-(-block.end // STEPS_PER_HOUR) for block in blocks)])
     return range(first, last)
@@ -220,7 +219,7 @@ def _shown_rows(slots: list[Slot], blocks: list[Block]) -> range:
 
 
 def _make_block(row: Row, entry: Entry, slots: list[Slot]) -> Block:
-    """Return the block of an event, in steps from midnight."""
+    """Return an event's block, measured in steps from midnight."""
     start = _find_step(row["start_utc"], row["timezone"], entry.first, slots)
     last = _find_step(max(row["start_utc"], row["end_utc"] - SECOND), row["timezone"], entry.first, slots)
     return Block(start, max(MIN_STEPS, last + 1 - start), entry)
@@ -230,13 +229,13 @@ def _find_step(utc: datetime, zone: str, day: date, slots: list[Slot]) -> int:
     local = in_zone(utc, zone)
     hour = local.hour + 24 * (local.date() - day).days
     slot = Slot(hour, local.fold)
-    # An hour may occur twice in another zone and once in that of the site.
+    # An hour can occur twice in the event's zone but only once in the site's.
     index = slots.index(slot if slot in slots else Slot(hour))
     return index * STEPS_PER_HOUR + local.minute * STEPS_PER_HOUR // 60
 
 
 def _place_side_by_side(blocks: list[Block], max_columns: int) -> list[Block]:
-    """Give blocks that overlap columns of equal width."""
+    """Place overlapping blocks in columns of equal width."""
     placed: list[Block] = []
     group: list[Block] = []
     end = 0
@@ -250,7 +249,7 @@ def _place_side_by_side(blocks: list[Block], max_columns: int) -> list[Block]:
 
 
 def _divide(group: list[Block], max_columns: int) -> list[Block]:
-    """Place each block of a group in the first free column. Those beyond the last column become one narrow block."""
+    """Place each block in the first free column; combine blocks beyond the last column into one narrow block."""
     ends: list[int] = []
     columns: list[int] = []
     for block in group:
@@ -270,7 +269,7 @@ def _divide(group: list[Block], max_columns: int) -> list[Block]:
 
 
 def _find_width(block: Block, group: list[Block]) -> int:
-    """Return over how many columns a block extends without touching another one."""
+    """Return how many columns a block can span without touching another one."""
     beside = [
         other.column
         for other in group
@@ -283,10 +282,10 @@ def _find_width(block: Block, group: list[Block]) -> int:
 
 
 def _make_bars(days: list[WeekDay], long: list[Entry]) -> list[Bar]:
-    """Return the bars that have a free lane on all their days; the others are counted on each day."""
+    """Return the bars that fit in a lane; each day's `hidden` counts the others."""
     first, last = days[0].date, days[-1].date
     bars: list[Bar] = []
-    lanes: list[date] = []  # the last day of each lane
+    lanes: list[date] = []  # last occupied day of each lane
     entries = [entry for entry in long if entry.first <= last and entry.last >= first]
     entries += [entry for day in days for entry in day.all_day]
     for entry in sorted(entries, key=lambda entry: (max(entry.first, first), entry.first, first - entry.last)):

@@ -1,0 +1,1 @@
+"""Users, sessions, passkeys, invitations and application passwords."""

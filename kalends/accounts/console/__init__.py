@@ -1,0 +1,1 @@
+"""Sign-in, the account page, and the people pages."""

@@ -1,0 +1,1 @@
+"""Operations on accounts, sessions and passkeys."""

@@ -1,0 +1,1 @@
+"""SQL for accounts and sessions."""

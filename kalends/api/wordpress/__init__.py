@@ -1,0 +1,1 @@
+"""The WordPress routes that existing clients call."""

@@ -1,0 +1,1 @@
+"""The core of Kalends: events, venues, organizers and terms, with their lists, history and permissions."""

@@ -1,0 +1,1 @@
+"""User permissions, and the cached responses that a write makes outdated."""

@@ -1,0 +1,1 @@
+"""The console's event form and event table."""

@@ -1,0 +1,230 @@
+"""The event table's filter, read from the query string and turned into list parameters.
+
+Invalid values are ignored, because URLs are bookmarked and saved.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, urlencode
+
+from kalends.calendar.kinds.event_list import ANY_DATE
+from kalends.calendar.operations.record_verbs import MAX_OFFSET
+from kalends.console.console_request import PREFIX, ConsoleRequest
+from kalends.console.field_texts import STATUS_FILTERS
+from kalends.core import times
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.params import parse_id
+from kalends.core.statuses import LISTED
+
+PATH: Final = f"{PREFIX}/events"
+PAGE_SIZES: Final = (50, 100, 500)
+# Statuses of unfinished work, for which the default period is all time.
+UNFINISHED: Final = ("draft", "pending", "trash")
+PERIODS: Final = {
+    "upcoming": N_("Upcoming"),
+    "past": N_("Past"),
+    "week": N_("This week"),
+    "month": N_("This month"),
+    "range": N_("Date range"),
+    "all": N_("All dates"),
+}
+# Maps sort names in the query string to the list's `orderby` values.
+ORDERS: Final = {"date": "start_date", "title": "title", "changed": "modified"}
+CHOICES: Final = {
+    "status": tuple(STATUS_FILTERS),
+    "period": tuple(PERIODS),
+    "featured": ("true", "false"),
+    "lacking": ("image", "venue"),
+    "of": ("others",),
+    "sort": tuple(ORDERS),
+    "order": ("asc", "desc"),
+}
+TEXTS: Final = ("search", "venue", "organizer")
+NUMBERS: Final = ("category", "author", "page", "per_page")
+# Fields that do not filter the rows.
+DISPLAY: Final = ("sort", "order", "page", "per_page")
+MAX_TEXT_LENGTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFilter:
+    """The filter form's fields as strings; empty fields do not filter the rows."""
+
+    search: str = ""
+    status: str = ""
+    category: str = ""
+    venue: str = ""
+    organizer: str = ""
+    author: str = ""
+    period: str = ""
+    first: str = ""
+    last: str = ""
+    featured: str = ""
+    lacking: str = ""
+    of: str = ""
+    sort: str = ""
+    order: str = ""
+    page: str = ""
+    per_page: str = ""
+
+    @classmethod
+    def read(cls, console_request: ConsoleRequest) -> Self:
+        names = cls.__slots__
+        filter_ = cls(**{name: _read_field(name, console_request.query_value(name)) for name in names})  # pyright: ignore
+        if not console_request.has_role("editor"):
+            filter_ = replace(filter_, author="", status="" if filter_.of else filter_.status)
+        else:
+            filter_ = replace(filter_, of="")
+        return filter_.normalize()
+
+    def normalize(self) -> Self:
+        """Drop fields that have no effect, such as the default period."""
+        plain = replace(self, period="" if self.first or self.last else self.period)
+        period = "" if plain.period == replace(plain, period="").actual_period else plain.period
+        return replace(plain, period=period, sort="" if plain.sort == "date" else plain.sort)
+
+    @property
+    def values(self) -> dict[str, str]:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in fields.items() if value}
+
+    @property
+    def query(self) -> str:
+        return urlencode(self.values)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the table shows its default rows."""
+        return not set(self.values) - {*DISPLAY, "of"}
+
+    @property
+    def has_details(self) -> bool:
+        """Return whether any field that the form hides by default is set."""
+        return bool(set(self.values) - {"search", "status", "period", "of", *DISPLAY})
+
+    @property
+    def actual_period(self) -> str:
+        """Return the period: dates define a range, and unfinished work is shown regardless of date."""
+        if self.first or self.last:
+            return "range"
+        return self.period or ("all" if self.status in UNFINISHED else "upcoming")
+
+    @property
+    def actual_sort(self) -> str:
+        return self.sort or "date"
+
+    @property
+    def actual_order(self) -> str:
+        """Return the sort direction. By default, change times and past or all dates are in descending order."""
+        if self.order:
+            return self.order
+        if self.actual_sort == "date":
+            return "desc" if self.actual_period in ("past", "all") else "asc"
+        return "desc" if self.actual_sort == "changed" else "asc"
+
+    @property
+    def rows_per_page(self) -> int:
+        return int(self.per_page) if self.per_page and int(self.per_page) in PAGE_SIZES else PAGE_SIZES[0]
+
+    @property
+    def page_number(self) -> int:
+        """Return the page number, capped at the list's maximum offset."""
+        return min(int(self.page or 1), MAX_OFFSET // self.rows_per_page + 1)
+
+    @property
+    def shows_review_group(self) -> bool:
+        """Return whether to show drafts waiting for review first, in a separate group."""
+        return not self.status and self.page_number == 1
+
+    def url(self, **changes: str) -> str:
+        """Return the table's URL with changed fields, starting again at the first page."""
+        query = replace(self, **{"page": "", **changes}).query
+        return f"{PATH}?{query}" if query else PATH
+
+    def sort_url(self, sort: str) -> str:
+        """Return the URL that sorts by a column, or reverses the order if the table is already sorted by it."""
+        if sort != self.actual_sort:
+            return self.url(sort=sort, order="")
+        return self.url(sort=sort, order="desc" if self.actual_order == "asc" else "asc")
+
+
+def _read_field(name: str, value: str) -> str:
+    text = value.strip()
+    if name in CHOICES:
+        return text if text in CHOICES[name] else ""
+    if name in NUMBERS:
+        return text if parse_id(text) else ""
+    if name in TEXTS:
+        return text[:MAX_TEXT_LENGTH].replace("\0", "")
+    return text if _read_day(text) else ""
+
+
+def _read_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if len(text) == 10 else None
+    except ValueError:
+        return None
+
+
+def make_params(filter_: TableFilter, console_request: ConsoleRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the list parameters, and values that are not request parameters."""
+    raw: dict[str, Any] = {
+        "page": filter_.page_number,
+        "per_page": filter_.rows_per_page,
+        "orderby": ORDERS[filter_.actual_sort],
+        "order": filter_.actual_order,
+        "status": [filter_.status] if filter_.status else list(LISTED),
+        **{name: getattr(filter_, name) for name in ("search", "featured", "lacking", "author")},
+        "categories": filter_.category,
+        **_make_scope(filter_, console_request),
+    }
+    dates = _make_dates(filter_, console_request)
+    return {name: value for name, value in {**raw, **dates}.items() if value != ""}, {} if dates else {ANY_DATE: True}
+
+
+def _make_scope(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
+    """Limit authors and contributors to their own events, or to other people's published events."""
+    if console_request.has_role("editor"):
+        return {}
+    if filter_.of == "others":
+        return {"others": True, "status": ["publish"]}
+    return {"author": console_request.actor.user_id}
+
+
+def _make_dates(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
+    """Return the parameters for a period; none means all dates."""
+    match filter_.actual_period:
+        case "upcoming":
+            return {"overlaps_from": "now", "strict_dates": True}
+        case "past":
+            return {"ends_before": "now", "strict_dates": True}
+        case "range":
+            days = {"overlaps_from": filter_.first, "overlaps_to": filter_.last}
+            return {name: day for name, day in days.items() if day}
+        case "week" | "month" as period:
+            first, last = _find_days(period, console_request)
+            return {"overlaps_from": first.isoformat(), "overlaps_to": last.isoformat()}
+        case _:
+            return {}
+
+
+def _find_days(period: str, console_request: ConsoleRequest) -> tuple[date, date]:
+    site = console_request.site
+    today = times.in_zone(console_request.now, site.timezone).date()
+    if period == "week":
+        first = today - timedelta(days=(today.isoweekday() - site.first_weekday) % 7)
+        return first, first + timedelta(days=6)
+    first = today.replace(day=1)
+    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def clean_query(query: str) -> str:
+    """Drop the page number and unknown parameters from a query string."""
+    known = {name: _read_field(name, text) for name, text in parse_qsl(query[:5000]) if name in TableFilter.__slots__}
+    return TableFilter(**{**known, "page": ""}).query
+
+
+def make_back_url(query: str, **extra: str) -> str:
+    pairs = [part for part in (clean_query(query), *[f"{name}={value}" for name, value in extra.items()]) if part]
+    return f"{PATH}?{'&'.join(pairs)}" if pairs else PATH

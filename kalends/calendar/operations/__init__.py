@@ -1,0 +1,1 @@
+"""Use cases: reading, writing, listing, merging and restoring records."""

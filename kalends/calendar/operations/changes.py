@@ -1,0 +1,137 @@
+"""Changes since a revision, for clients that synchronize a copy without polling lists."""
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+from kalends.calendar.access import permissions
+from kalends.calendar.access.operation_context import OperationContext, Outcome
+from kalends.calendar.kinds import BY_NAME, KINDS
+from kalends.calendar.kinds.event_list import link_clauses
+from kalends.calendar.kinds.kind import Clause, JsonObject, Kind, RenderContext, row_conditions
+from kalends.calendar.operations.record_verbs import build_list_query
+from kalends.calendar.storage import history_tables
+from kalends.core import errors, times
+from kalends.core.errors import ApiError
+from kalends.store import Row
+from kalends.store.sql import Sql, and_
+
+LINK_FILTERS = ("categories", "tags", "venue", "organizer")
+
+
+async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
+    """List changed records by revision. Records that the caller may not read appear as deleted."""
+    tx, values = context.transaction, context.values
+    since, synced_revision = values.get("since", (0, None))
+    if synced_revision is None:
+        # Skip tombstones on a first sync, because the client has nothing to delete.
+        synced_revision = since or tx.site.revision
+    if synced_revision < tx.site.trimmed_revision or max(since, synced_revision) > tx.site.revision:
+        raise errors.expired(tx.site.trimmed_revision)
+    limit: int = values.get("per_page", 100)
+    rows = await history_tables.list_changed_records(tx, since, synced_revision, _select_kinds(values), limit + 1)
+    page, has_more = rows[:limit], len(rows) > limit
+    records = await _load_visible(context, page)
+    missing = [(row["kind"], row["id"]) for row in page if (row["kind"], row["id"]) not in records]
+    tombstones = await _select_tombstones(context, synced_revision, missing)
+    entries = [
+        _build_entry(row, records.get((row["kind"], row["id"])))
+        for row in page
+        if (row["kind"], row["id"]) in records or (row["kind"], row["id"]) in tombstones
+    ]
+    return Outcome(
+        {
+            "changes": entries,
+            "since": since,
+            "next_since": f"{page[-1]['revision']}.{synced_revision}" if has_more else str(tx.site.revision),
+            "more": has_more,
+        }
+    )
+
+
+def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
+    """Serialize a record without counts, and with linked records as IDs, which is the format that writes accept."""
+    record = kind.reads.row_to_json(row, context)
+    if not kind.is_post:
+        return {key: value for key, value in record.items() if key not in ("count", "url")}
+    if not kind.links or row["id"] in context.locked_ids:
+        return record
+    flat = {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
+    if kind.is_event:
+        # The event's position in its series, limited to values that change only with the event.
+        flat["series"] = row["series_id"] and {
+            "id": row["series_id"],
+            "slot": times.format_datetime(row["slot"]),
+            "own": list(row["own_fields"] or ()),
+        }
+    return flat
+
+
+def _select_kinds(values: Any) -> list[str]:
+    """Return the requested kinds, or only events if there is a filter by link.
+
+    Series are listed only on request, so clients that do not support them need no change.
+    """
+    if any(name in values for name in LINK_FILTERS):
+        return ["events"]
+    return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
+
+
+async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tuple[str, int], JsonObject]:
+    """Load the page's records that the caller may read, with one query per kind."""
+    ids_by_kind: dict[str, list[int]] = defaultdict(list)
+    for row in page:
+        if not row["gone"]:
+            ids_by_kind[row["kind"]].append(row["id"])
+    records: dict[tuple[str, int], JsonObject] = {}
+    for name, ids in ids_by_kind.items():
+        kind = BY_NAME[name]
+        on_page = Sql("r.site_id = ? AND r.id = ANY(?)", context.transaction.site.id, ids)
+        rows = await context.transaction.fetch_all(
+            kind.select(and_([on_page, *await _visibility_conditions(kind, context)]))
+        )
+        locked_ids = permissions.locked_ids(context, rows)
+        render_context = replace(context.render_context, locked_ids=locked_ids)
+        records.update({(name, row["id"]): serialize_flat(kind, row, render_context) for row in rows})
+    return records
+
+
+async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[Sql]:
+    if not kind.is_post:
+        return []
+    # Lists omit hidden events, but users who may edit them need them in their copy.
+    clauses = [permissions.embeddable_condition(context.actor), permissions.unhidden_condition(context.actor, kind)]
+    if kind.is_event:
+        clauses += row_conditions(await _build_link_clauses(kind, context))
+        if kind.reads.password_guarded_filters & set(context.values):
+            clauses.append(permissions.unlocked_condition(context).row_condition)
+    return clauses
+
+
+async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Clause]:
+    """Build the filters by link. After the first sync, an unknown record matches no events instead of raising.
+
+    Its former events then appear as deleted.
+    """
+    try:
+        return await link_clauses(build_list_query(kind, context))
+    except ApiError:
+        if context.values.get("since", (0, None))[0] == 0:
+            raise
+        return [Sql("false")]
+
+
+async def _select_tombstones(
+    context: OperationContext, synced_revision: int, missing: list[tuple[str, int]]
+) -> set[tuple[str, int]]:
+    """Select the records to report as deleted; anonymous users and subscribers get only records they could read."""
+    if permissions.rank(context.actor) >= permissions.CONTRIBUTOR:
+        return set(missing)
+    return await history_tables.find_once_visible(
+        context.transaction, synced_revision, missing, context.actor.user_id
+    )
+
+
+def _build_entry(row: Row, record: JsonObject | None) -> dict[str, Any]:
+    entry = {"revision": row["revision"], "kind": row["kind"], "id": row["id"]}
+    return {**entry, "deleted": True} if record is None else {**entry, "deleted": False, "record": record}

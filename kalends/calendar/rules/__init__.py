@@ -1,0 +1,1 @@
+"""Records as data, and rules for them that need no database."""

@@ -1,0 +1,1 @@
+"""SQL for records, their links and their history."""

@@ -1,0 +1,210 @@
+"""Read the change log, by record or since a revision; store idempotency keys."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import orjson
+from asyncpg import Record
+
+from kalends.core import errors
+from kalends.core.params import MAX_ID
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql, join
+
+KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags", "series")
+
+
+async def list_record_changes(
+    tx: Transaction, kind: str, record_id: int, *, after: int = 0, before: int = MAX_ID, limit: int | None = None
+) -> list[Record]:
+    """Return a record's edits between two revisions, newest first, with their users.
+
+    Derived changes are not edits, nor are changes by the server that alter no field.
+    """
+    return await tx.fetch_all(
+        Sql(
+            """
+            SELECT c.revision, c.action, c.changed_at, c.user_id, u.login, u.display_name, c.before, c.after
+            FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
+            WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ? AND c.revision < ?
+                AND NOT c.is_derived
+                AND NOT (c.action = 'update' AND c.user_id IS NULL AND c.before IS NULL AND c.after IS NULL)
+            ORDER BY c.revision DESC LIMIT ?
+            """,
+            tx.site.id,
+            kind,
+            record_id,
+            after,
+            before,
+            limit,
+        )
+    )
+
+
+async def is_only_derived(tx: Transaction, kind: str, record_id: int, since: int) -> bool:
+    """Return whether a record has changed since a revision without being edited."""
+    found: bool | None = await tx.fetch_value(
+        Sql(
+            """SELECT bool_and(is_derived) FROM changes
+                WHERE site_id = ? AND kind = ? AND record_id = ? AND revision > ?""",
+            tx.site.id,
+            kind,
+            record_id,
+            since,
+        )
+    )
+    return bool(found)
+
+
+async def list_changed_records(
+    tx: Transaction, since: int, snapshot_revision: int, kinds: Sequence[str], limit: int
+) -> list[Record]:
+    """Return changed records and tombstones of deleted records, sorted by revision."""
+    parts = [
+        Sql("(SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
+            "AND revision > ? ORDER BY revision LIMIT ?)", tx.site.id, since, limit)
+        for kind in KINDS
+        if kind in kinds
+    ]  # fmt: skip
+    parts.append(
+        Sql(
+            """(SELECT revision, kind, record_id, true FROM changes WHERE site_id = ? AND revision > ?
+                AND action = 'delete' AND kind = ANY(?) ORDER BY revision LIMIT ?)""",
+            tx.site.id,
+            max(since, snapshot_revision),
+            list(kinds),
+            limit,
+        )
+    )
+    return await tx.fetch_all(
+        Sql("SELECT * FROM (") + join(" UNION ALL ", parts) + Sql(") AS c ORDER BY revision LIMIT ?", limit)
+    )
+
+
+async def find_once_visible(
+    tx: Transaction, since: int, records: Sequence[tuple[str, int]], user_id: int | None
+) -> set[tuple[str, int]]:
+    """Return the records that were public, or visible to the user as their author, at any time since a revision."""
+    if not records:
+        return set()
+    rows = await tx.fetch_all(
+        Sql(
+            """
+            SELECT DISTINCT c.kind, c.record_id
+            FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
+            JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id
+            WHERE c.revision > ? AND (c.was_public OR (c.before ->> 'author_id')::bigint = ?::bigint)
+            UNION
+            SELECT w.kind, w.id FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
+            WHERE w.id IN (
+                SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author_id = ?
+                UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author_id = ?
+                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author_id = ?
+                UNION ALL SELECT id FROM series WHERE site_id = ? AND w.kind = 'series' AND author_id = ?)
+            """,
+            [kind for kind, _ in records],
+            [record_id for _, record_id in records],
+            tx.site.id,
+            since,
+            user_id,
+            [kind for kind, _ in records],
+            [record_id for _, record_id in records],
+            *[tx.site.id, user_id] * 4,
+        )
+    )
+    return {(row["kind"], row["record_id"]) for row in rows}
+
+
+async def trim_log(tx: Transaction, before: Any) -> int:
+    """Delete changes made before a given time; return the last deleted revision, which the site stores."""
+    last: int | None = await tx.fetch_value(
+        Sql(
+            """SELECT max(revision) FROM changes WHERE site_id = ? AND changed_at < ?
+                AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND changed_at >= ?),
+                    9223372036854775807)""",
+            tx.site.id,
+            before,
+            tx.site.id,
+            before,
+        )
+    )
+    if last is None:
+        return 0
+    await tx.execute(Sql("DELETE FROM changes WHERE site_id = ? AND revision <= ?", tx.site.id, last))
+    await tx.execute(Sql("UPDATE sites SET trimmed_revision = ? WHERE id = ?", last, tx.site.id))
+    return last
+
+
+# Stored responses for a repeated Idempotency-Key, saved in the same transaction as the write.
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def lock_key(tx: Transaction, user_id: int, key: str) -> None:
+    """Lock a key before locking the site; raise if another transaction holds it."""
+    digest = hashlib.blake2b(f"{tx.site.id}\0{user_id}\0{key}".encode(), digest_size=8).digest()
+    lock_id = int.from_bytes(digest, "big", signed=True)
+    if not await tx.fetch_value(Sql("SELECT pg_try_advisory_xact_lock(?::bigint)", lock_id)):
+        raise errors.in_progress()
+
+
+async def find_response(tx: Transaction, user_id: int, key: str, fingerprint: bytes) -> StoredResponse | None:
+    """Return the stored response, if any; raise if the key was used for another request.
+
+    FOR UPDATE writes WAL, so a replayed response waits for a synchronous standby, as the write did.
+    """
+    row = await tx.fetch_one(
+        Sql(
+            """
+            SELECT fingerprint, status, headers, body FROM idempotency
+            WHERE site_id = ? AND user_id = ? AND key = ? AND created_at > ?::timestamptz - interval '1 day'
+            FOR UPDATE
+            """,
+            tx.site.id,
+            user_id,
+            key,
+            tx.now,
+        )
+    )
+    if row is None:
+        return None
+    if row["fingerprint"] != fingerprint:
+        raise errors.key_reused()
+    return StoredResponse(row["status"], orjson.loads(row["headers"]), row["body"])
+
+
+async def store_response(
+    tx: Transaction, user_id: int, key: str, fingerprint: bytes, response: StoredResponse
+) -> None:
+    """Store a response for a day, and delete expired responses."""
+    await tx.execute(
+        Sql(
+            """
+            WITH old AS (
+                DELETE FROM idempotency WHERE site_id = ? AND created_at <= ?::timestamptz - interval '1 day'
+            )
+            INSERT INTO idempotency (site_id, user_id, key, fingerprint, status, headers, body, created_at)
+            VALUES (?, ?, ?, ?, ?, ?::jsonb, ?, ?)
+            ON CONFLICT (site_id, user_id, key) DO UPDATE SET
+                fingerprint = excluded.fingerprint, status = excluded.status, headers = excluded.headers,
+                body = excluded.body, created_at = excluded.created_at
+            """,
+            tx.site.id,
+            tx.now,
+            tx.site.id,
+            user_id,
+            key,
+            fingerprint,
+            response.status,
+            orjson.dumps(response.headers).decode(),
+            response.body,
+            tx.now,
+        )
+    )

@@ -1,0 +1,306 @@
+"""Handle requests to the console and render its pages: navigation, rich text, assets, headers."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from markupsafe import Markup
+from starlette.responses import RedirectResponse, Response
+
+from kalends.console.console_request import PREFIX, ConsoleRequest, redirect, sign_in_url
+from kalends.core import errors
+from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.html_text import to_paragraphs
+from kalends.core.messages import LANGUAGES, Message, translator
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.sanitize import clean_html
+from kalends.http import bodies
+from kalends.http.auth import SAFE_METHODS, authenticate_session, require_same_origin
+from kalends.http.cache import compress_response
+from kalends.http.responses import JSON, encode_json
+from kalends.rendering.templates import make_environment
+from kalends.website.assets import MINIFIERS, asset_name, style_name
+
+# Console sections that a user may open.
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A navigation entry."""
+
+    name: str  # a message ID
+    path: str
+    min_role: str = "contributor"
+    is_current: bool = False
+    further_path: str = ""  # another path whose pages belong to the section
+
+
+SECTIONS: Final = (
+    Section(N_("Events"), f"{PREFIX}/events", further_path=f"{PREFIX}/series"),
+    Section(N_("Venues"), f"{PREFIX}/venues"),
+    Section(N_("Organizers"), f"{PREFIX}/organizers"),
+    Section(N_("Categories"), f"{PREFIX}/categories", "author"),
+    Section(N_("Tags"), f"{PREFIX}/tags", "editor"),
+    Section(N_("Media"), f"{PREFIX}/media"),
+    Section(N_("Imports"), f"{PREFIX}/imports", "editor"),
+    Section(N_("People"), f"{PREFIX}/people", "administrator"),
+    Section(N_("Settings"), f"{PREFIX}/settings", "administrator"),
+)
+
+
+def list_sections(console_request: ConsoleRequest) -> list[Section]:
+    """Return the sections for the user's role; none without a session."""
+    if console_request.session is None:
+        return []
+    path = console_request.path
+    return [
+        replace(row, is_current=_contains(row.path, path) or _contains(row.further_path, path))
+        for row in SECTIONS
+        if console_request.has_role(row.min_role)
+    ]
+
+
+def _contains(section_path: str, path: str) -> bool:
+    return bool(section_path) and (path == section_path or path.startswith(f"{section_path}/"))
+
+
+# Rich-text field content for the editor.
+
+
+def rich_text_source(value: str) -> Markup | None:
+    """Return a field's sanitized HTML for the page; None if it cannot be sanitized.
+
+    The value might come from a draft or a rejected form that is not sanitized yet. Without this HTML, the page keeps
+    the textarea.
+    """
+    try:
+        return Markup(to_paragraphs(clean_html(value)))  # noqa: S704  It is sanitized.
+    except InvalidValue:
+        return None
+
+
+# The console's style sheets and scripts.
+
+STATIC: Final = Path(__file__).resolve().parent / "static"
+ASSETS: Final = f"{PREFIX}/assets/"
+TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+HEADERS: Final = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "Content-Security-Policy": "default-src 'none'",
+}
+
+
+@cache
+def _files() -> dict[str, bytes]:
+    return {path.name: _minify(path) for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+
+
+def _minify(path: Path) -> bytes:
+    """Minify a file, except for the rich-text editor bundle, which is already minified."""
+    minify = None if path.name == "rich-text.js" else MINIFIERS.get(path.suffix)
+    return minify(path.read_bytes()) if minify else path.read_bytes()
+
+
+@cache
+def _version() -> str:
+    digest = hashlib.blake2b(digest_size=6)
+    for name, body in _files().items():
+        digest.update(f"{name}\0{len(body)}\0".encode() + body)
+    return digest.hexdigest()
+
+
+def asset_url(name: str) -> str:
+    """Return a file's URL; raise KeyError if the file does not exist."""
+    if name not in _files():
+        raise KeyError(name)
+    return f"{ASSETS}{_version()}/{name}"
+
+
+def serve_asset(path: str) -> Response:
+    """Return a file by its URL. Only the current version exists."""
+    version, _, name = path.removeprefix(ASSETS).partition("/")
+    if version != _version() or name not in _files():
+        raise errors.no_route()
+    return Response(_files()[name], headers=HEADERS, media_type=TYPES[Path(name).suffix])
+
+
+TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
+HTML: Final = "text/html; charset=utf-8"
+# Messages shown after a redirect, by their name in `?notice=`.
+NOTICES: Final = {
+    "saved": N_("Saved."),
+    "published": N_("Published."),
+    "trashed": N_("Moved to the trash."),
+    "restored": N_("Restored."),
+    "series-created": N_("Saved. The series and its dates are listed here."),
+    "undone": N_("The change was undone."),
+    "nothing-selected": N_("No event was selected."),
+    "no-rows-selected": N_("No row was selected."),
+    "plan-discarded": N_("The plan was discarded."),
+    "filter-saved": N_("The filter was saved."),
+    "filter-deleted": N_("The filter was deleted."),
+    "existing": N_("There was an identical record already. Nothing was added."),
+    "deleted": N_("Deleted."),
+    "merged": N_("Merged. The events and the old addresses lead here now."),
+    "uploaded": N_("Uploaded. Please describe the image."),
+    "scheduled": N_("Scheduled. It will be published on its publication date."),
+    "submitted": N_("Submitted for review."),
+    "draft-discarded": N_("The unsaved changes are discarded."),
+    "tags-left-out": N_("Saved. Tags that do not exist yet were left out."),
+    "image-not-changed": N_("Saved. The picture belongs to somebody else, so its description was not changed."),
+    "signed-out": N_("You are signed out."),
+    "password-changed": N_("The password is changed. All other devices are signed out."),
+    "passkey-added": N_("The passkey was added. You can sign in with it from now on."),
+    "passkey-removed": N_("The passkey was removed."),
+    "signed-out-device": N_("Signed out there."),
+    "revoked": N_("The application password was revoked."),
+    "invited": N_("The invitation was sent."),
+    "link-sent": N_("The link was sent."),
+    "disabled": N_("The account can no longer sign in."),
+    "enabled": N_("The account can sign in again."),
+    "removed": N_("The account was removed."),
+}
+_ENVIRONMENT: Final = make_environment(TEMPLATES)
+_ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))
+_ENVIRONMENT.globals.update(rich_text_source=rich_text_source, LANGUAGES=LANGUAGES)
+
+
+def show(
+    console_request: ConsoleRequest,
+    template: str,
+    *,
+    status: int = 200,
+    **values: Any,
+) -> Response:
+    """Render a console page. Caches never store the response."""
+    translate = translator(console_request.language)
+    site = console_request.loaded_site
+
+    def text(message: str | Message, **placeholders: object) -> str:
+        """Translate a string or message and fill in its placeholders."""
+        return (message if isinstance(message, Message) else Message(message, **placeholders)).render(translate)
+
+    body = _ENVIRONMENT.get_template(template).render(
+        _=text,
+        site=site,
+        session=console_request.session,
+        language=console_request.language,
+        path=console_request.path,
+        api_path=console_request.canonical_prefix,
+        extension_path=console_request.extension_prefix,
+        sections=list_sections(console_request),
+        notice=NOTICES.get(console_request.query_value("notice"), ""),
+        has_role=console_request.has_role,
+        **values,
+    )
+    headers = {
+        "Content-Language": console_request.language,
+        "Content-Security-Policy": make_policy(console_request),
+        "Referrer-Policy": "same-origin",
+        "X-Robots-Tag": "noindex",
+        "Cache-Control": "private, no-store",
+    }
+    return Response(body, status, headers, media_type=HTML)
+
+
+def make_policy(console_request: ConsoleRequest) -> str:
+    """Return a Content-Security-Policy that forbids inline code and framing, and requires Trusted Types."""
+    media = _find_origin(console_request.state.media_url)
+    return (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
+        f"base-uri 'none'; img-src 'self' blob:{f' {media}' if media else ''}; frame-src 'self'; "
+        "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types ProseMirrorClipboard"
+    )
+
+
+def _find_origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+def respond_json(console_request: ConsoleRequest, body: Mapping[str, Any]) -> Response:
+    """Return JSON for a script, with messages in the user's language."""
+    encoded = encode_json(body, console_request.language)
+    return Response(encoded, headers={"Cache-Control": "private, no-store"}, media_type=JSON)
+
+
+# Request handling. Errors become pages.
+
+TITLES = {
+    403: N_("You may not do this"),
+    404: N_("There is no such page"),
+    429: N_("Try again later"),
+}
+
+
+async def serve_console(console_request: ConsoleRequest) -> Response:
+    """Respond to a console request, with compression if the browser accepts it."""
+    response = await _respond(console_request)
+    await compress_response(console_request.request, response)
+    return response
+
+
+async def _respond(console_request: ConsoleRequest) -> Response:
+    """Return a view's response. Client errors become pages, or JSON for scripts."""
+    if console_request.path.startswith(ASSETS):
+        return serve_asset(console_request.path)
+    try:
+        return await _serve(console_request)
+    except ApiError as error:
+        wants_html = "application/json" not in console_request.request.headers.get("accept", "")
+        if not wants_html or error.status >= 500:
+            raise
+        title = TITLES.get(error.status, N_("This did not work"))
+        response = show(console_request, "message.html", status=error.status, title=title, message=error.message)
+        response.headers.update(error.headers)
+        return response
+
+
+async def _serve(console_request: ConsoleRequest) -> Response:
+    request, route = console_request.request, console_request.route
+    is_frequent = route is not None and route.has_frequent_post and request.method == "POST"
+    if not is_frequent:
+        async with console_request.transaction() as tx:
+            console_request.remember_site(tx.site)
+            await authenticate_session(console_request, tx)
+        if elsewhere := _find_other_host(console_request):
+            return RedirectResponse(elsewhere, status_code=307)
+    if route is None:
+        raise errors.no_route()
+    view = route.find_view(request.method)
+    require_same_origin(request, console_request.authority, console_request.state.base_url)
+    if route.min_role != "anonymous" and not is_frequent:
+        if console_request.session is None:
+            return RedirectResponse(sign_in_url(request), status_code=303)
+        console_request.require_role(route.min_role)
+    if request.method not in SAFE_METHODS and route.reads_body:
+        body = await bodies.read_body(request, console_request.state.max_body_bytes)
+        console_request.form = (await bodies.read_values(request, body)).values
+    return await view(console_request)
+
+
+def _find_other_host(console_request: ConsoleRequest) -> str:
+    """Return this page's URL on the site's main host if it was requested on another host.
+
+    Passkeys and cookies belong to one host, so a site with several hosts has its console only on the main one.
+    """
+    base_url = console_request.site.base_url or console_request.state.base_url
+    if not base_url or urlsplit(base_url).netloc.lower() == console_request.authority:
+        return ""
+    request = console_request.request
+    if request.method not in SAFE_METHODS:
+        return ""
+    query: str = request.scope["query_string"].decode("latin-1")
+    return f"{base_url.rstrip('/')}{request.scope['path']}{f'?{query}' if query else ''}"
+
+
+# The first page after signing in.
+
+
+async def show_home(console_request: ConsoleRequest) -> Response:
+    """Redirect to the events, or to the account page if the user may not write events."""
+    return redirect(f"{PREFIX}/events" if console_request.has_role("contributor") else f"{PREFIX}/account")

@@ -1,0 +1,257 @@
+"""Console requests, routes, and the access they require."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from kalends.accounts.operations.sign_in_methods import CONFIRMATION_AGE
+from kalends.calendar.access import permissions
+from kalends.calendar.access.operation_context import OperationContext, Outcome
+from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, Actor, Kind
+from kalends.core import errors, messages
+from kalends.core.credentials import ROLES
+from kalends.core.errors import ApiError
+from kalends.core.messages import Message, find_language
+from kalends.core.params import Param, RepeatedValues, read_params
+from kalends.http import bodies
+from kalends.http.auth import authenticate_session, hash_new_passwords
+from kalends.http.bodies import NO_CORRECTIONS, Corrections
+from kalends.http.request import RequestContext
+from kalends.media.adapters.library import StoredImage
+from kalends.store.database import Transaction
+from kalends.store.sites import Site
+from kalends.website.context import MapSettings, PageRequest
+
+PREFIX: Final = "/console"
+SIGN_IN: Final = f"{PREFIX}/sign-in"
+Operation = Callable[[Any, OperationContext], Awaitable[Outcome]]
+View = Callable[["ConsoleRequest"], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleRoute:
+    """A path below /console, its views by method, and the required role.
+
+    `min_role` "anonymous" is for pages without a session, such as the sign-in page.
+    """
+
+    pattern: str
+    get: View | None = None
+    post: View | None = None
+    min_role: str = "contributor"
+    reads_body: bool = True  # whether to read the form before calling the view; upload views read it themselves
+    # Whether forms POST to this route every few seconds. The POST view then reads the site and session in its own
+    # transaction.
+    has_frequent_post: bool = False
+    known_names: frozenset[str] = frozenset()
+    corrections: Corrections = NO_CORRECTIONS
+
+    def find_view(self, method: str) -> View:
+        """Return the view for a method; raise 405 if there is none."""
+        view = self.post if method == "POST" else self.get
+        if view is None or method not in ("GET", "HEAD", "POST"):
+            allowed = [name for name, view in (("GET", self.get), ("POST", self.post)) if view]
+            raise errors.method_not_allowed(method, allowed)
+        return view
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsoleRequest(RequestContext[ConsoleRoute]):
+    """A request to the console. The site, session and form are set before the view is called.
+
+    Views for frequent POST requests read the site and session themselves.
+    """
+
+    access = "session"
+    map_settings: MapSettings
+    extension_prefix: str  # path prefix for the extensions; `canonical_prefix` is the prefix for the API
+    loaded_site: Site | None = None
+    form: dict[str, Any] = field(default_factory=dict[str, Any])  # submitted form; values can be lists or objects
+
+    @property
+    def log_path(self) -> str:
+        """Return the path for the log, without one-time link tokens."""
+        token = self.path_params.get("token")
+        return self.path.replace(token, "…") if token else self.path
+
+    def remember_site(self, site: Site) -> None:
+        RequestContext.remember_site(self, site)
+        self.loaded_site = site
+
+    @property
+    def site(self) -> Site:
+        if self.loaded_site is None:
+            raise AssertionError("the site is read before the view")
+        return self.loaded_site
+
+    @property
+    def language(self) -> str:
+        """Return the language from `?lang=`, else from the account, else from the browser or the site."""
+        query: bytes = self.request.scope["query_string"]
+        requested = messages.find_requested(query, "")
+        own = find_language(self.session.language) if self.session and self.session.language else None
+        return requested or own or messages.choose_language(query, self.accept_language, self.site_language)
+
+    @property
+    def origin_url(self) -> str:
+        """Return the site's URL without a trailing slash, for links in e-mails and for passkeys."""
+        return self.base_url(self.site.base_url)
+
+    @property
+    def is_secure(self) -> bool:
+        """Return whether browsers accept the session cookie, which requires HTTPS or a local address."""
+        url = urlsplit(self.origin_url)
+        return url.scheme == "https" or (url.hostname or "") in ("localhost", "127.0.0.1", "::1")
+
+    def query_value(self, name: str) -> str:
+        return bodies.query_value(self.request, name) or ""
+
+    def form_text(self, name: str) -> str:
+        """Return a text field from the form; the last value if repeated, empty if missing."""
+        value = self.form.get(name, "")
+        value = value[-1] if isinstance(value, RepeatedValues) else value
+        # PostgreSQL cannot store U+0000.
+        return value.replace("\0", "") if isinstance(value, str) else ""
+
+    def has_role(self, role: str) -> bool:
+        return permissions.rank(self.actor) >= ROLES.index(role)
+
+    def require_role(self, role: str) -> None:
+        """Raise 403 unless the user has at least this role."""
+        if not self.has_role(role):
+            reason = Message("requires the role {role} or higher.", role=role)
+            raise permissions.permission_error(self.actor, reason)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        """Open a write transaction, and reread the session and role."""
+        async with self.transaction(writing=True) as tx:
+            self.remember_site(tx.site)
+            await authenticate_session(self, tx)
+            if self.route is not None:
+                self.require_role(self.route.min_role)
+            yield tx
+
+    def make_context(
+        self,
+        tx: Transaction,
+        values: Mapping[str, Any] | None = None,
+        *,
+        record_id: int | None = None,
+        revision: int | None = None,
+        upload: StoredImage | None = None,
+    ) -> OperationContext:
+        """Return an operation's context. If `revision` is set, the record must still have it."""
+        return replace(
+            self.operation_context(tx, self.extension_prefix),
+            values=values or {},
+            record_id=record_id,
+            upload=upload,
+            if_match=frozenset([revision]) if revision is not None else None,
+        )
+
+    def make_page_request(self, request: Request, path: str, actor: Actor = ANONYMOUS_ACTOR) -> PageRequest:
+        """Return a request for a public page to show in a console frame."""
+        return PageRequest(
+            request=request,
+            state=self.state,
+            authority=self.authority,
+            host=self.host,
+            now=self.now,
+            canonical_prefix=self.canonical_prefix,
+            map_settings=self.map_settings,
+            path=path,
+            actor=actor,
+            site_language=self.site.language,
+        )
+
+    async def perform(
+        self,
+        operation: Operation,
+        kind: Kind,
+        raw: Mapping[str, Any],
+        *,
+        record_id: int | None = None,
+        revision: int | None = None,
+        params: Sequence[Param] | None = None,
+    ) -> Outcome:
+        """Run an API write with these parameters, in a separate transaction.
+
+        Parameters are validated as in the API, so errors name the same parameters. `params` declares them if they
+        differ from the kind's fields.
+        """
+        values = read_params(params or kind.fields, dict(raw), update=record_id is not None)
+        await hash_new_passwords(self.site, values)
+        async with self.write() as tx:
+            await tx.lock_site(self.actor.user_id)
+            context = self.make_context(tx, values, record_id=record_id, revision=revision)
+            return await operation(kind, context)
+
+
+def redirect(path: str, notice: str = "") -> Response:
+    """Redirect to a console page after processing a form; `notice` is a key of `NOTICES`."""
+    joint = "&" if "?" in path else "?"
+    return RedirectResponse(f"{path}{joint}notice={notice}" if notice else path, status_code=303)
+
+
+def safe_next(path: str) -> str:
+    """Return the path to open after signing in, or the console home page if the path could leave the console."""
+    if not path.startswith(f"{PREFIX}/") or "\\" in path or any(ord(character) < 32 for character in path):
+        return f"{PREFIX}/"
+    return path
+
+
+def sign_in_url(request: Request) -> str:
+    """Return the sign-in URL, with a return path to this page for GET and HEAD requests."""
+    if request.method not in ("GET", "HEAD"):
+        return SIGN_IN
+    query = request.scope["query_string"].decode("latin-1")
+    return f"{SIGN_IN}?next={quote(request.scope['path'] + (f'?{query}' if query else ''), safe='/')}"
+
+
+def form_error(error: ApiError) -> Message:
+    """Return the message above a form. Rejected fields have separate messages beside them."""
+    return Message("Nothing was saved. Correct these fields:") if field_errors(error) else error.message
+
+
+def _without_name(message: Message) -> Message:
+    """Return a parameter's problem without its name, because the form shows it next to the field."""
+    problem = message.values.get("problem") if message.text == errors.FOR_PARAM else None
+    return problem if isinstance(problem, Message) else message
+
+
+def field_errors(error: ApiError) -> dict[str, Message]:
+    """Return why each value was rejected, by parameter."""
+    params = error.data.get("params")
+    if isinstance(params, dict):
+        return {str(name): _without_name(message) for name, message in params.items()}  # pyright: ignore
+    if isinstance(params, list):
+        return {str(name): Message("This field is required.") for name in params}  # pyright: ignore
+    return {}
+
+
+# Identity confirmation, required to change credentials, people and roles.
+
+CONFIRM: Final = f"{PREFIX}/confirm"
+
+
+def is_confirmed(console_request: ConsoleRequest) -> bool:
+    """Return whether the user recently confirmed their identity."""
+    session = console_request.session
+    return session is not None and console_request.now - session.reauthenticated_at < CONFIRMATION_AGE
+
+
+def require_confirmed(console_request: ConsoleRequest, next_path: str = "") -> Response | None:
+    """Return a redirect to the identity confirmation page, or None if confirmation is not necessary.
+
+    `next_path` is the page to continue with, by default the requested page. The redirect loses a submitted form, so
+    the page with the form must already require confirmation.
+    """
+    if is_confirmed(console_request):
+        return None
+    return redirect(f"{CONFIRM}?next={quote(next_path or console_request.path, safe='/')}")

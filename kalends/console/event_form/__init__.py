@@ -1,1 +1,0 @@
-"""The form of an event: its values, choices, warnings, preview and drafts."""

@@ -1,1 +1,0 @@
-"""The table of events: filters, rows, saved filters and bulk changes."""

@@ -1,1 +1,0 @@
-"""Tables and forms of venues, organizers, categories, tags and images."""

@@ -1,1 +1,0 @@
-"""HTML from outside: limits, sanitizing, conversion to text."""

@@ -1,0 +1,1 @@
+"""Support for several databases: cells, site moves, site archives and replicas."""

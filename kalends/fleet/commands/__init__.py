@@ -1,0 +1,1 @@
+"""Commands for cells, site moves and site archives."""

@@ -1,0 +1,1 @@
+"""Use cases: moving, exporting and restoring a site."""

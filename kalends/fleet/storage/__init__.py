@@ -1,0 +1,1 @@
+"""SQL for the directory, cells, moves and archives."""

@@ -1,0 +1,1 @@
+"""Imports from calendars and tables, and exports."""

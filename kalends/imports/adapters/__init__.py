@@ -1,0 +1,1 @@
+"""Table files, and the process that reads untrusted input."""

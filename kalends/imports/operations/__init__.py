@@ -1,0 +1,1 @@
+"""Use cases: planning, applying and undoing imports, and exports."""

@@ -1,0 +1,1 @@
+"""Rules for reading iCalendar files and tables into records."""

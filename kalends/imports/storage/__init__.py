@@ -1,0 +1,1 @@
+"""SQL for import sources, runs and rows."""

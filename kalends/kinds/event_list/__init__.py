@@ -1,1 +1,0 @@
-"""The list of events: its filters, date bounds, order and queries."""

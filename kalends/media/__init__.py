@@ -1,0 +1,1 @@
+"""Images: upload, fetching, storage and sizes."""

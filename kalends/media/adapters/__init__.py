@@ -1,0 +1,1 @@
+"""The media library: files, buckets, and the image decoding process."""

@@ -1,0 +1,1 @@
+"""Migration of sites from The Events Calendar."""

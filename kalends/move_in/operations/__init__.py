@@ -1,0 +1,1 @@
+"""Use cases: reading an old site, planning, applying, verifying and switching."""

@@ -1,0 +1,1 @@
+"""Records from an old site, and their translation to Kalends."""

@@ -1,1 +1,0 @@
-"""Requests of people and clients for imports: sources, runs and the rows of plans. The worker does the work."""

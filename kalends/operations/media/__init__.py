@@ -1,1 +1,0 @@
-"""Images: the media library, their records, maintenance and bulk adding."""

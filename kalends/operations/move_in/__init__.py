@@ -1,1 +1,0 @@
-"""Moving a WordPress site with The Events Calendar in."""

@@ -1,1 +1,0 @@
-"""Series of recurring events: creating, editing, extending and undoing."""

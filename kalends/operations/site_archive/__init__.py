@@ -1,1 +1,0 @@
-"""Export of one site to a file, and import of such a file as a new site."""

@@ -1,0 +1,1 @@
+"""Texts and models shared by pages and e-mails, independent of the web server."""

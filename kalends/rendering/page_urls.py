@@ -1,0 +1,137 @@
+"""URLs in pages: views with their filters, feeds, and links to calendar services."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlencode
+
+from kalends.calendar.rules.record_types import Event
+from kalends.core.html_text import to_plain_lines, to_plain_text
+from kalends.core.slugs import normalize_lookup
+from kalends.core.times import format_datetime
+from kalends.feeds.ics import format_location
+
+VIEWS: Final = ("month", "week", "day", "list", "map")
+FEEDS: Final = ("ics", "rss", "atom", "json")
+MAX_DETAILS: Final = 500
+FIRST_YEAR, LAST_YEAR = 1000, 9000
+
+
+@dataclass(frozen=True, slots=True)
+class UrlBuilder:
+    """Builds the URLs for one page. `filters` are the parameters of the list on the page."""
+
+    base_url: str
+    filters: tuple[tuple[str, str], ...] = ()
+    stable_filters: tuple[tuple[str, str], ...] = ()  # the same filters by ID, for feeds and embedded views
+    language: str = ""  # the requested language; empty for the site's language
+    embedded: bool = False
+
+    def url(self, path: str, *more: tuple[str, Any], filtered: bool = True) -> str:
+        pairs = [*(self.filters if filtered else ()), *[(name, str(value)) for name, value in more]]
+        pairs += [("lang", self.language)] if self.language else []
+        prefix = "/embed" if self.embedded else ""
+        return f"{prefix}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
+
+    def top_level(self, path: str) -> str:
+        """Return the URL for opening a page outside any frame."""
+        return path + (f"?lang={quote(self.language)}" if self.language else "")
+
+    def month(self, day: date) -> str:
+        return self.url(f"/events/month/{day.isoformat()[:7]}/")
+
+    def week(self, day: date) -> str:
+        return self.url(f"/events/week/{day.isoformat()}/")
+
+    def day(self, day: date) -> str:
+        return self.url(f"/events/day/{day.isoformat()}/")
+
+    def view(self, name: str, day: date | None = None) -> str:
+        """Return a view's URL, for `day` if the view depends on one."""
+        if day is None or not has_page(day) or name in ("list", "map"):
+            return self.url(f"/events/{name}/")
+        return {"month": self.month, "week": self.week, "day": self.day}[name](day)
+
+    def event(self, slug: str) -> str:
+        return self.top_level(f"/event/{readable_slug(slug)}/")
+
+    def feed(self, kind: str) -> str:
+        return f"/events.{kind}" + (f"?{urlencode(self.stable_filters)}" if self.stable_filters else "")
+
+    def absolute_feed_url(self, kind: str) -> str:
+        return self.base_url + self.feed(kind)
+
+    def with_filters(self, pairs: Iterable[tuple[str, str]]) -> "UrlBuilder":
+        filters = tuple(pairs)
+        return replace(self, filters=filters, stable_filters=filters)
+
+    def embed_url(self, view: str) -> str:
+        """Return the path for embedding a view of this list in another site."""
+        return replace(self, embedded=False, filters=self.stable_filters).url(f"/events/{view}/")
+
+    def subscriptions(self) -> dict[str, str]:
+        """Return links for subscribing to this list in common calendar services."""
+        url = self.absolute_feed_url("ics")
+        webcal = "webcal://" + url.partition("://")[2]
+        return {
+            "ics": url,
+            "webcal": webcal,
+            "google": f"https://calendar.google.com/calendar/render?{urlencode({'cid': webcal})}",
+            "outlook": f"https://outlook.live.com/calendar/0/addfromweb?{urlencode({'url': url})}",
+        }
+
+
+def has_page(day: date) -> bool:
+    """Return whether a day has calendar pages; very early and very late years have none."""
+    return FIRST_YEAR <= day.year <= LAST_YEAR
+
+
+def readable_slug(slug: str) -> str:
+    """Decode a slug's percent-escapes to make the page smaller; browsers encode it again."""
+    if "%" not in slug:
+        return slug
+    decoded = unquote(slug)
+    return decoded if normalize_lookup(decoded) == slug else slug
+
+
+def make_calendar_links(event: Event) -> dict[str, str]:
+    """Return links that add an event to a calendar. Times are instants, so no service can misinterpret them."""
+    title = to_plain_text(event.title)
+    location = format_location(event)
+    details = f"{to_plain_lines(event.excerpt or event.description)[:MAX_DETAILS]}\n\n{event.url}".strip()
+    google = {
+        "action": "TEMPLATE",
+        "text": title,
+        "dates": "/".join(_google_times(event)),
+        "details": details,
+        "location": location,
+    }
+    outlook = {
+        "path": "/calendar/action/compose",
+        "rru": "addevent",
+        "subject": title,
+        "body": details,
+        "location": location,
+        **_outlook_times(event),
+    }
+    return {
+        "google": f"https://calendar.google.com/calendar/render?{urlencode(google)}",
+        "outlook": f"https://outlook.live.com/calendar/0/action/compose?{urlencode(outlook)}",
+        "ics": f"/event/{event.slug}.ics",
+    }
+
+
+def _google_times(event: Event) -> tuple[str, str]:
+    if event.all_day:
+        first, last = event.start_local.date(), event.end_local.date()
+        return f"{first:%Y%m%d}", f"{date.fromordinal(last.toordinal() + 1):%Y%m%d}"
+    return f"{event.start_utc:%Y%m%dT%H%M%SZ}", f"{event.end_utc:%Y%m%dT%H%M%SZ}"
+
+
+def _outlook_times(event: Event) -> dict[str, str]:
+    if event.all_day:
+        first, last = event.start_local.date(), event.end_local.date()
+        return {"startdt": first.isoformat(), "enddt": last.isoformat(), "allday": "true"}
+    start, end = (format_datetime(utc).replace(" ", "T") + "Z" for utc in (event.start_utc, event.end_utc))
+    return {"startdt": start, "enddt": end}

@@ -1,0 +1,1 @@
+"""Event series and their dates."""

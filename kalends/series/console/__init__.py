@@ -1,0 +1,1 @@
+"""Series pages in the console."""

@@ -1,0 +1,1 @@
+"""Use cases: creating, editing, splitting and restoring series."""

@@ -1,0 +1,1 @@
+"""Slots, dates and splits of series, without database access."""

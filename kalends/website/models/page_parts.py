@@ -1,0 +1,205 @@
+"""Page parts: descriptions, API addresses, highlights, and the size budget."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from html import escape, unescape
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from markupsafe import Markup
+
+from kalends.rendering.cards import Card
+from kalends.website.models.grid import Entry, MonthLayout
+from kalends.website.models.week import HourGrid
+
+_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>a|img|h[1-6])(?P<rest>(?:\s[^<>]*)?)>", re.IGNORECASE)
+_ATTRIBUTE: Final = re.compile(r'([a-z]+)="([^"]*)"', re.IGNORECASE)
+MAX_HEADING_LEVEL: Final = 6
+
+
+def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
+    """Adapt a sanitized description for a page.
+
+    Images on other hosts would reveal visitors to those hosts, so they become links. Headings start at level 2 and
+    never skip a level.
+    """
+    inside_link = False
+    open_levels: list[int] = []
+    last_level = 1
+
+    def adapt_tag(tag: re.Match[str]) -> str:
+        nonlocal inside_link, last_level
+        name = tag["name"].lower()
+        if name == "a":
+            inside_link = not tag["slash"]
+            return tag[0] if tag["slash"] else f'<a rel="nofollow noopener"{tag["rest"]}>'
+        if name == "img":
+            return _adapt_image(tag[0], own_hosts, inside_link=inside_link)
+        if tag["slash"]:
+            return f"</h{open_levels.pop() if open_levels else last_level}>"
+        last_level = min(MAX_HEADING_LEVEL, int(name[1]) + 1, last_level + 1)
+        open_levels.append(last_level)
+        return f"<h{last_level}{tag['rest']}>"
+
+    return Markup(_TAG.sub(adapt_tag, html))  # noqa: S704  Sanitized with an allow-list on write.
+
+
+def _adapt_image(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> str:
+    attributes = {name.lower(): value for name, value in _ATTRIBUTE.findall(tag)}
+    source = unescape(attributes.get("src", ""))
+    host = urlsplit(source).netloc.lower() if "//" in source else ""
+    if not host or host in own_hosts:
+        alt = attributes.get("alt", "")
+        sizes = "".join(f' {side}="{attributes[side]}"' for side in ("width", "height") if side in attributes)
+        return f'<img loading="lazy" src="{attributes.get("src", "")}" alt="{alt}"{sizes}>'
+    text = attributes.get("alt") or escape(host)
+    if inside_link:
+        return text
+    return f'<a rel="nofollow noopener" class="picture" href="{attributes["src"]}">{text}</a>'
+
+
+# Headers and links that let other sites and aggregators discover a page's API, as in WordPress.
+
+API_LINK: Final = "https://api.w.org/"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAddress:
+    """The API path for a page's content, relative to the namespace, and the event ID on an event page."""
+
+    path: str = "/"
+    event_id: int = 0
+
+    @classmethod
+    def of_event(cls, event_id: int) -> "ApiAddress":
+        return cls(f"/events/{event_id}", event_id)
+
+    @classmethod
+    def of_term(cls, filter_name: str, slug: str) -> "ApiAddress":
+        """Return the API address for events in a category or tag. Slugs are stored percent-encoded."""
+        return cls(f"/events/?{filter_name}={quote(slug, safe='%')}")
+
+
+WHOLE_API: Final = ApiAddress()
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    root_url: str
+    api_url: str  # the API URL for the page's content
+    headers: dict[str, str]
+
+
+def make_discovery(base_url: str, api_prefix: str, address: ApiAddress) -> Discovery | None:
+    """Return the API addresses that a page announces; None if `api_prefix` is empty (no API for old clients)."""
+    if not api_prefix:
+        return None
+    root_url = f"{base_url}{'/'.join(api_prefix.split('/')[:-3])}/"
+    api_url = f"{base_url}{api_prefix}{address.path}"
+    link = f'<{root_url}>; rel="{API_LINK}"'
+    if address.event_id:
+        link += f", <{base_url}/?p={address.event_id}>; rel=shortlink"
+    headers = {"X-TEC-API-ROOT": api_url, "X-TEC-API-VERSION": "v1", "X-TEC-API-ORIGIN": base_url, "Link": link}
+    return Discovery(root_url, api_url, headers)
+
+
+# Home page highlights: featured events and weekend events.
+
+
+@dataclass(frozen=True, slots=True)
+class Highlights:
+    featured: Sequence[Card] = ()
+    weekend: Sequence[Card] = ()
+    cache_tags: tuple[str, ...] = ()
+
+    @property
+    def image_urls(self) -> tuple[str, ...]:
+        return tuple(card.image.src for card in self.featured if card.image)
+
+
+def find_weekend(today: date) -> tuple[date, date]:
+    """Return the rest of the current weekend, or the next weekend."""
+    sunday = today + timedelta(days=7 - today.isoweekday())
+    return max(today, sunday - timedelta(days=1)), sunday
+
+
+# The size budget: a page's HTML, styles and scripts total less than 60 kB before compression. If text is long or days
+# are full, a page shows less and links to the rest.
+
+# The budget that remains for events after styles, scripts and the page layout.
+MAX_CARDS_BYTES: Final = 26_000
+MAX_RESULTS_BYTES: Final = 18_000  # for search results, next to the filters
+MAX_ENTRIES_BYTES: Final = 19_500
+MAX_FEATURED_BYTES: Final = 5_000
+# Bytes of markup per card, image, entry, bar, free place, link or tile, excluding text.
+CARD_BYTES: Final = 615
+IMAGE_BYTES: Final = 220
+ENTRY_BYTES: Final = 62
+BAR_BYTES: Final = 130
+BLOCK_BYTES: Final = 60  # in addition to ENTRY_BYTES
+REST_BYTES: Final = 220
+SPACE_BYTES: Final = 48
+MORE_BYTES: Final = 115
+TILE_BYTES: Final = 370
+STATE_BYTES: Final = 45  # in addition to the badge's label
+REPEATS_BYTES: Final = 35  # in addition to the text itself
+
+
+def trim(cards: Sequence[Card], budget: int) -> list[Card]:
+    """Drop all excerpts if the cards exceed the budget, then all images if they still do."""
+    if _measure_cards(cards) > budget:
+        cards = [replace(card, excerpt="") for card in cards]
+    if _measure_cards(cards) > budget:
+        cards = [replace(card, image=None) for card in cards]
+    return list(cards)
+
+
+def measure_month(layout: MonthLayout, highlights: Highlights) -> int:
+    """Return the size of a month with its highlights, in bytes; the limit is MAX_ENTRIES_BYTES."""
+    days = [day for week in layout.weeks for day, _ in week] + list(layout.agenda)
+    slots = [slot for week in layout.weeks for _, cell in week for slot in cell]
+    entries = [slot.entry for slot in slots if slot.entry]
+    entries += [entry for day in layout.agenda for entry in (*day.starting, *day.entries)]
+    bars, spaces = sum(slot.days > 0 for slot in slots), sum(slot.entry is None for slot in slots)
+    links = sum(day.more_count > 0 for day in days)
+    markup = BAR_BYTES * bars + SPACE_BYTES * spaces + MORE_BYTES * links + _measure_highlights(highlights)
+    return markup + sum(map(_measure_entry, entries))
+
+
+def _measure_highlights(highlights: Highlights) -> int:
+    tiles = [*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]]
+    return _measure_cards(tiles) - (CARD_BYTES - TILE_BYTES) * len(tiles)
+
+
+def week_fits(grid: HourGrid) -> bool:
+    all_blocks = [block for day in grid.days for block in day.blocks]
+    blocks = [block.entry for block in all_blocks if block.entry]
+    bars = [*[bar.entry for bar in grid.bars], *[entry for day in grid.days for entry in day.all_day]]
+    markup = BLOCK_BYTES * len(blocks) + BAR_BYTES * len(bars) + REST_BYTES * (len(all_blocks) - len(blocks))
+    return sum(map(_measure_entry, [*blocks, *bars])) + markup <= MAX_ENTRIES_BYTES
+
+
+def _measure_cards(cards: Iterable[Card]) -> int:
+    return sum(map(_measure_card, cards))
+
+
+def _measure_card(card: Card) -> int:
+    image = card.image
+    texts = [card.title, card.url, card.excerpt, card.place, card.town, card.cost]
+    texts += [image.src, image.srcset, image.alt] if image else []
+    return CARD_BYTES + (IMAGE_BYTES if image else 0) + sum(map(_count_bytes, texts)) + _measure_state(card)
+
+
+def _measure_entry(entry: Entry) -> int:
+    return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url) + _measure_state(entry)
+
+
+def _measure_state(shown: Card | Entry) -> int:
+    state = STATE_BYTES + _count_bytes(shown.state.label) if shown.state else 0
+    return state + (REPEATS_BYTES + _count_bytes(shown.repeats) if shown.repeats else 0)
+
+
+def _count_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
