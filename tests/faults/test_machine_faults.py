@@ -193,7 +193,8 @@ def test_name_server_that_does_not_answer_blocks_only_those_who_wait_for_it(site
     def create() -> None:
         responses.append(site.post(f"{API_PATH}/events", json=event))
 
-    threads = [threading.Thread(target=create) for _ in range(3)]
+    # A third write of the same user that waits at the same time could be refused.
+    threads = [threading.Thread(target=create) for _ in range(2)]
     for thread in threads:
         thread.start()
     try:
@@ -210,5 +211,6 @@ def test_name_server_that_does_not_answer_blocks_only_those_who_wait_for_it(site
         for thread in threads:
             thread.join(60)
     # As soon as it answers, they get their response; after ten seconds they would get it anyway.
-    messages = {(row.status_code, row.json()["data"]["params"]["image"]) for row in responses}
-    assert messages == {(400, "`image`: the remote server is unreachable; only public servers are contacted.")}
+    problem = "`image`: the remote server is unreachable; only public servers are contacted."
+    answers = [(row.status_code, row.json()["data"].get("params")) for row in responses]
+    assert answers == [(400, {"image": problem})] * 2
