@@ -92,8 +92,6 @@ MAX_WARM_UP: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """The HTTP configuration: mounts, headers, caching, maps."""
-
     mounts: Sequence[Mount]
     rest_root: str  # the REST root that existing clients use, such as /wp-json; empty without an alias
     headers: HeaderPolicy
@@ -104,8 +102,6 @@ class HttpConfig:
 
 @dataclass(slots=True)
 class InboundRequest:
-    """A request with its send function and context."""
-
     request: Request
     send: Send
     watcher: DisconnectWatcher
@@ -116,7 +112,6 @@ class InboundRequest:
 
     @property
     def language(self) -> str:
-        """Return the language for error messages."""
         if self.context is not None:
             return self.context.error_language
         headers = self.request.headers
@@ -295,7 +290,9 @@ class Application:
             await _send(inbound, response)
         self._log(inbound, response.status_code, user=context.actor.user_id if context else None)
         if context is not None and context.actor.user_id is not None:
-            self._run_in_background(record_use(context))
+            task = asyncio.create_task(self._log_failures(record_use(context)))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
 
     async def _send_last_known(self, inbound: InboundRequest, last: LastKnown) -> None:
         if inbound.context is None or last.response is None:
@@ -356,11 +353,6 @@ class Application:
             return await media_pages.serve_file(self._state, request, host)
         raise errors.no_route()
 
-    def _run_in_background(self, work: Awaitable[None]) -> None:
-        task = asyncio.create_task(self._log_failures(work))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
     async def _log_failures(self, work: Awaitable[None]) -> None:
         """Await background work and log unexpected errors. ApiError, as from a busy database, is expected."""
         try:
@@ -377,7 +369,6 @@ class Application:
 
 
 def find_context(config: HttpConfig, state: AppState, request: Request, host: str) -> Context | None:
-    """Return a request's context, or None for a system path."""
     path: str = request.scope["path"]
     basics: dict[str, Any] = {
         "request": request,
@@ -467,7 +458,6 @@ def _log_fields(inbound: InboundRequest) -> dict[str, Any]:
 
 
 def create_server_application() -> Application:
-    """Create a server process's application, which warms up before it accepts requests."""
     return create_application(warms_up=True)
 
 
@@ -534,7 +524,6 @@ def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
 
 
 def _find_rest_root(settings: Settings) -> str:
-    """Return the REST root of the first WordPress alias, or an empty string."""
     aliases = [path for path in settings.api_aliases if path.endswith(LEGACY_NAMESPACE)]
     return aliases[0].removesuffix(LEGACY_NAMESPACE) if aliases else ""
 
@@ -550,7 +539,6 @@ def _make_roots(mounts: Sequence[Mount]) -> list[Mount]:
 
 
 def _add_headers(policy: HeaderPolicy, inbound: InboundRequest, response: Response) -> None:
-    """Add the headers that every response to this kind of request has."""
     context = inbound.context
     headers = policy.make_common(response, context, inbound.request_id)
     if context is not None:

@@ -61,7 +61,6 @@ def open_import_tools(settings: Settings, library: "Library | None" = None) -> "
 
 
 def open_tracer(settings: Settings) -> "Tracer | None":
-    """Return this process's tracer, or None if tracing is off."""
     if not settings.traces_url:
         return None
     from kalends.adapters import tracing

@@ -285,16 +285,11 @@ class Settings(BaseModel):
             raise ValueError("must have the same names as KALENDS_CELLS")
         return value
 
-    @field_validator("directory_url")
-    @classmethod
-    def _refuse_replica(cls, value: str, info: ValidationInfo) -> str:
-        if value and info.data.get("replica_url"):
-            raise ValueError("cannot be used together with KALENDS_REPLICA_URL")
-        return value
-
     @field_validator("database_url", "migration_url", "queue_url", "replica_url", "directory_url")
     @classmethod
     def _check_postgresql_url(cls, value: str, info: ValidationInfo) -> str:
+        if info.field_name == "directory_url" and value and info.data.get("replica_url"):
+            raise ValueError("cannot be used together with KALENDS_REPLICA_URL")
         if info.field_name != "database_url" and not value:
             return value
         if not value.startswith(("postgresql://", "postgres://")):
@@ -314,18 +309,14 @@ class Settings(BaseModel):
     def _check_address(cls, value: str) -> str:
         return read_email(value)
 
-    @field_validator("fetch_allowed_networks")
+    @field_validator("fetch_allowed_networks", "trusted_proxies")
     @classmethod
-    def _check_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_networks(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         for text in value:
-            read_allowed_network(text)
-        return value
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _check_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for text in value:
-            read_network(text)
+            if info.field_name == "trusted_proxies":
+                read_network(text)
+            else:
+                read_allowed_network(text)
         return value
 
     @field_validator("s3_endpoint")

@@ -89,7 +89,6 @@ async def _dispatch(api_request: ApiRequest) -> Response:
 
 
 async def identify(api_request: ApiRequest, tx: Transaction) -> None:
-    """Authenticate the caller, if the request has credentials."""
     if header := api_request.credentials:
         authentication = await authenticate(tx, header, api_request.client_ip)
         api_request.actor, api_request.password_id = authentication.actor, authentication.password_id
@@ -164,7 +163,6 @@ def _has_short_body(api_request: ApiRequest, endpoint: Endpoint) -> bool:
 
 
 async def _handle_long_write(api_request: ApiRequest, endpoint: Endpoint) -> Response:
-    """Authenticate the caller, read the input without a transaction, then check the caller again and write."""
     async with api_request.transaction() as tx:
         await _identify_writer(api_request, endpoint, tx)
     site, library = tx.site, api_request.state.library
@@ -192,7 +190,6 @@ async def _preview(api_request: ApiRequest, endpoint: Endpoint, sent: OperationI
 
 
 async def _identify_writer(api_request: ApiRequest, endpoint: Endpoint, tx: Transaction) -> None:
-    """Authenticate the caller and reject anonymous requests."""
     api_request.remember_site(tx.site)
     await identify(api_request, tx)
     if api_request.actor.user_id is None:
@@ -326,7 +323,6 @@ async def _describe(api_request: ApiRequest) -> Response:
 
 
 def redirect_to_document(request: Request, prefix: str) -> Response:
-    """Redirect to the OpenAPI document for the namespace at this path prefix."""
     if request.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed(request.method, ["GET"])
     return Response(status_code=302, headers={"Location": f"{prefix}/doc", "Cache-Control": "public, max-age=3600"})
@@ -342,7 +338,6 @@ def _computed_defaults(tx: Transaction) -> dict[str, Any]:
 
 
 def _read_method(request: Request) -> str:
-    """Return the request method; only POST can be overridden, with PUT, PATCH or DELETE."""
     if request.method != "POST":
         return request.method
     override = bodies.query_value(request, "_method") or request.headers.get("x-http-method-override")

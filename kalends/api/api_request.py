@@ -43,7 +43,6 @@ class OperationInput:
 
 
 async def read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -> OperationInput:
-    """Read a write's body, hash its event passwords and fetch its images."""
     body = await bodies.read_body(api_request.request, api_request.state.max_body_bytes)
     sent = await parse_body(api_request, endpoint, body)
     return await prepare_input(api_request, endpoint, site, sent)
@@ -99,7 +98,6 @@ MAX_IMAGE_URLS: Final = 10
 
 
 async def store_upload(api_request: ApiRequest, endpoint: Endpoint, library: Library, site_id: int) -> OperationInput:
-    """Read a request with a file and store the image in the library."""
     async with library.limiter.slot((site_id, api_request.actor.user_id)), library.open_work_directory() as directory:
         raw, upload = await bodies.read_upload(api_request.request, directory, library.max_bytes)
         check_write(api_request, endpoint, raw, [bodies.FIELD])
@@ -149,10 +147,7 @@ async def _fetch(
 
 
 def find_image_urls(kind: Kind | None, values: Mapping[str, Any]) -> list[str]:
-    """Return the distinct image URLs in a record, in new records linked to it, and in a batch's writes.
-
-    Invalid URLs are skipped here; the operation rejects them.
-    """
+    """Return the distinct valid image URLs in a record, in new records linked to it, and in a batch's writes."""
     urls: dict[str, None] = {}
     if kind is not None:
         _collect_image_urls(kind, values, urls)
@@ -239,7 +234,6 @@ def check_description(api_request: ApiRequest) -> None:
 
 
 def raise_if_strict(api_request: ApiRequest, params: Collection[Param]) -> None:
-    """Reject a strict request that has ignored parameters."""
     if api_request.is_strict and api_request.ignored_params:
         raise errors.invalid_params({name: _explain(name, params) for name in api_request.ignored_params})
 

@@ -165,7 +165,12 @@ async def run_batch(_: None, context: OperationContext) -> Outcome:
         else:
             results.append({"status": outcome.status, "body": outcome.body})
             changed_events += _count_changed_events(operation, outcome)
-            _check_changed_events(changed_events)
+            if changed_events > MAX_OPERATIONS:
+                raise errors.invalid(
+                    "operations",
+                    "must change at most {maximum} events; each date of a series counts.",
+                    maximum=MAX_OPERATIONS,
+                )
     return Outcome({"results": results})
 
 
@@ -175,15 +180,6 @@ def _count_changed_events(operation: BatchOperation, outcome: Outcome) -> int:
         return 1
     counts: list[int] = [outcome.body.get(name, 0) for name in ("changed", "created", "trashed", "total")]
     return max(1, sum(counts))
-
-
-def _check_changed_events(number: int) -> None:
-    if number > MAX_OPERATIONS:
-        raise errors.invalid(
-            "operations",
-            "must change at most {maximum} events; each date of a series counts.",
-            maximum=MAX_OPERATIONS,
-        )
 
 
 async def _run_operation(operation: BatchOperation, context: OperationContext) -> Outcome:

@@ -43,10 +43,7 @@ class DocumentUrls:
 
 
 def describe_interface(interface: Interface, urls: DocumentUrls, language: str, per_page: int) -> bytes:
-    """Return an interface's document in a language, with URLs that match the request.
-
-    Building a document per host would be expensive, so this replaces the URLs in the cached one.
-    """
+    """Return the cached document in a language, with URLs replaced to match the request."""
     document = make_document(interface, language, per_page)
     base_url = urls.base_url
     replacements = (
@@ -86,9 +83,18 @@ class Description:
     def document(self) -> Schema:
         paths: dict[str, Schema] = {"/": self._index_operation(), "/doc": self._document_operation()}
         for route in self._interface.routes:
-            paths[build_path(route)] = self._path(route)
+            paths[build_path(route)] = {
+                method.lower(): self._operation(route, endpoint, method)
+                for endpoint in route.endpoints
+                for method in endpoint.methods
+            }
         names = [route.tag for route in self._interface.routes]
-        bodies = self._request_schemas()
+        bodies = {
+            endpoint.body_schema: self._fields(endpoint)
+            for route in self._interface.routes
+            for endpoint in route.endpoints
+            if endpoint.body_schema
+        }
         return {
             "openapi": "3.1.0",
             "info": self._info(),
@@ -180,13 +186,6 @@ class Description:
 
     # Routes ----------------------------------------------------------------------------------
 
-    def _path(self, route: Route) -> Schema:
-        return {
-            method.lower(): self._operation(route, endpoint, method)
-            for endpoint in route.endpoints
-            for method in endpoint.methods
-        }
-
     def _operation(self, route: Route, endpoint: Endpoint, method: str) -> Schema:
         errors = list_errors(endpoint, method)
         operation: Schema = {
@@ -247,14 +246,6 @@ class Description:
         if (example := _find_request_example(endpoint)) is not None:
             content["application/json"]["example"] = example
         return {"required": endpoint.requires_body, "content": content}
-
-    def _request_schemas(self) -> dict[str, Schema]:
-        return {
-            endpoint.body_schema: self._fields(endpoint)
-            for route in self._interface.routes
-            for endpoint in route.endpoints
-            if endpoint.body_schema
-        }
 
     def _fields(self, endpoint: Endpoint) -> Schema:
         """Describe the body's fields. On update, no field is required, and null clears fields that can be empty."""
@@ -388,7 +379,6 @@ def _file_body(fields: Schema, example: Schema | None) -> Schema:
 
 
 def _input_body(fields: Schema, example: Schema | None) -> Schema:
-    """Describe import parameters, and a form that also has a file."""
     binary = {"type": "string", "contentMediaType": "application/octet-stream"}
     form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}}
     plain: Schema = {media_type: {"schema": fields} for media_type in MEDIA_TYPES if media_type != uploads.MULTIPART}
@@ -418,7 +408,6 @@ def _find_linked_post(kind: Kind | None, p: Param) -> Kind | None:
 
 
 def _linked_schema(kind: Kind) -> Schema:
-    """Describe a linked record: its ID, or the fields for a new record."""
     entry: list[Schema] = [
         {"type": "integer", "minimum": 1},
         {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer", "minimum": 1}}},
@@ -435,7 +424,6 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _links(kind: Kind) -> Schema:
-    """Describe the links from a created record to the operations on it."""
     name = schema_name(kind)
     links: Schema = {
         verb: {"operationId": f"{verb}{name}", "parameters": {"id": "$response.body#/id"}}

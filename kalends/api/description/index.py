@@ -21,7 +21,6 @@ class RootSite:
 def describe_root(
     site: RootSite, root_url: str, namespaces: Mapping[str, Interface], defaults: dict[str, Any], translate: Translate
 ) -> dict[str, Any]:
-    """Return a REST root's discovery document in the form that WordPress clients expect."""
     hours = site.offset.total_seconds() / 3600
     self_route = {
         "namespace": "",
@@ -104,10 +103,7 @@ def describe_route(
 
 
 def describe_params(endpoint: Endpoint, defaults: dict[str, Any], translate: Translate) -> dict[str, Any]:
-    """Describe an endpoint's parameters.
-
-    On update, no field is required. Path parameters are required unless a field has the same name.
-    """
+    """Describe an endpoint's parameters. Path parameters are required unless a field has the same name."""
     fields = {p.name for p in endpoint.params}
     described: dict[str, Any] = {}
     for p in (*endpoint.path_params, *endpoint.params):

@@ -58,7 +58,6 @@ class SchemaField:
 
 
 def flatten_fields(schema: Json, prefix: str = "") -> Iterator[SchemaField]:
-    """Yield an object's fields, each followed by its nested fields."""
     required = schema.get("required", [])
     for name, field in schema.get("properties", {}).items():
         yield SchemaField(f"{prefix}{name}", field, name in required)
@@ -135,7 +134,8 @@ class RequestExample:
     def curl(self) -> str:
         parts = ["curl", *([CURL_LOGIN] if self.is_authenticated else [])]
         if self.file:
-            parts += [f"--form {self.file}=@image.jpg", *[f"--form {_quote(pair)}" for pair in self._form_pairs()]]
+            pairs = [_quote(f"{name}={value}") for name, value in self._pairs()]
+            parts += [f"--form {self.file}=@image.jpg", *[f"--form {pair}" for pair in pairs]]
         elif self.body is not None:
             parts.append(f"--json {_quote(self.body_text)}")
         # curl infers GET, and POST with a body.
@@ -168,9 +168,6 @@ class RequestExample:
 
     def _pairs(self) -> list[tuple[str, Any]]:
         return list(self.body.items()) if isinstance(self.body, dict) else []  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
-
-    def _form_pairs(self) -> list[str]:
-        return [f"{name}={value}" for name, value in self._pairs()]
 
 
 def format_json(value: object) -> str:
@@ -224,12 +221,10 @@ class OperationView:
 
     @property
     def inputs(self) -> list[Field]:
-        """Return the parameters to show in the form."""
         return [field for field in self.parameters if field.location != "header" or field.name in FORM_HEADERS]
 
     @property
     def editor_text(self) -> str:
-        """Return the body editor's initial text."""
         return self.request.body_text or "{}"
 
     @property
@@ -302,7 +297,6 @@ def show_page(language: str, mounts: tuple[Mount, ...], base_url: str) -> Respon
 
 @lru_cache(maxsize=16)
 def make_page(language: str, mounts: tuple[Mount, ...]) -> str:
-    """Render the page; the few variants are cached."""
     translate = translator(language)
     builders = [
         _NamespaceBuilder(orjson.loads(make_document(mount.interface, language, 12)), number, mount.prefix, translate)
@@ -348,7 +342,6 @@ class _NamespaceBuilder:
         self.namespace = Namespace(prefix, info["title"], info["description"].split("\n\n"))
 
     def tags(self) -> Iterator[tuple[str, str, list[OperationView]]]:
-        """Yield each tag's name, title and operations."""
         views = [(operation["tags"], view) for operation, view in self._operations()]
         for tag in self._document["tags"]:
             yield tag["name"], tag["description"], [view for names, view in views if tag["name"] in names]
@@ -382,7 +375,7 @@ class _NamespaceBuilder:
             request=self._request(path, methods[-1], operation, body),
             has_json_body="application/json" in content,
             responses=self._responses(operation),
-            response_example=self._response_example(operation),
+            response_example="" if (answer := self._find_answer(operation)) is None else format_json(answer),
         )
 
     def _request(self, path: str, method: str, operation: Json, body: Json) -> RequestExample:
@@ -426,10 +419,6 @@ class _NamespaceBuilder:
             ResponseRow(status, resolve(self._document, response)["description"].split("\n"))
             for status, response in operation["responses"].items()
         ]
-
-    def _response_example(self, operation: Json) -> str:
-        answer = self._find_answer(operation)
-        return "" if answer is None else format_json(answer)
 
     def _find_answer(self, operation: Json) -> Any:
         for status, response in operation["responses"].items():

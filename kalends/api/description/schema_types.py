@@ -51,5 +51,9 @@ def with_description(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description}
 
 
+def extension(schema: Schema, description: str) -> Schema:
+    return {**schema, "description": description, "x-extension": True}
+
+
 def schema_name(kind: Kind) -> str:
     return kind.singular.capitalize()

@@ -19,6 +19,7 @@ from kalends.api.description.schema_types import (
     URL,
     Schema,
     array,
+    extension,
     record,
     ref,
     schema_name,
@@ -34,15 +35,16 @@ from kalends.core.statuses import STATUSES
 
 # JSON Schemas for records and lists.
 
+AUTHOR: Final[Schema] = {
+    "type": "string",
+    "pattern": "^[0-9]+$",
+    "description": N_("Author ID as a string of digits"),
+}
 POST: Final[Schema] = {
     "id": ID,
     "global_id": with_description(TEXT, N_("Host name of the site and ID of the record")),
     "global_id_lineage": array(TEXT),
-    "author": {
-        "type": "string",
-        "pattern": "^[0-9]+$",
-        "description": N_("Author ID as a string of digits"),
-    },
+    "author": AUTHOR,
     "status": {"type": "string", "enum": list(STATUSES)},
     "date": with_description(DATETIME, N_("The publication date, in the site's time zone")),
     "date_utc": with_description(DATETIME, N_("The publication date in UTC")),
@@ -63,12 +65,10 @@ POSSIBLE_DUPLICATE: Final = record(
         "title": with_description(TEXT, N_("The event title as plain text")),
         "status": {"type": "string", "enum": list(STATUSES)},
         "start_date": with_description(DATETIME, N_("The start, in the event's time zone")),
-        "score": {
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-            "description": N_("How likely the events are the same; from 0.85 on imports link them"),
-        },
+        "score": with_description(
+            {"type": "number", "minimum": 0, "maximum": 1},
+            N_("How likely the events are the same; from 0.85 on imports link them"),
+        ),
     }
 )
 EVENT_PAIR: Final = record({"id": ID, "other": ID})
@@ -86,11 +86,7 @@ IMAGE_SIZE: Final = record(
         "mime-type": TEXT,
         "filesize": NON_NEGATIVE,
         "url": URL,
-        "webp": {
-            **record({"url": URL, "filesize": NON_NEGATIVE}),
-            "description": N_("This size as WebP"),
-            "x-extension": True,
-        },
+        "webp": extension(record({"url": URL, "filesize": NON_NEGATIVE}), N_("This size as WebP")),
     },
     optional=("width", "height", "mime-type", "filesize", "url", "webp"),
 )
@@ -107,16 +103,8 @@ IMAGE_KEYS: Final[Schema] = {
         "description": N_("thumbnail, medium, large and full; absent until generated"),
         "additionalProperties": ref("ImageSize"),
     },
-    "alt_text": {
-        "type": "string",
-        "description": N_("Alternative text"),
-        "x-extension": True,
-    },
-    "caption": {
-        "type": "string",
-        "description": N_("Sanitized HTML, or empty"),
-        "x-extension": True,
-    },
+    "alt_text": extension(TEXT, N_("Alternative text")),
+    "caption": extension(TEXT, N_("Sanitized HTML, or empty")),
     "focus_x": with_description(FRACTION, N_("Horizontal focal point, from 0 (left) to 1 (right)")),
     "focus_y": with_description(FRACTION, N_("Vertical focal point, from 0 (top) to 1 (bottom)")),
 }
@@ -125,11 +113,7 @@ MEDIA_KEYS: Final[Schema] = {
     **IMAGE_KEYS,
     "title": TEXT,
     "mime_type": TEXT,
-    "author": {
-        "type": "string",
-        "pattern": "^[0-9]+$",
-        "description": N_("Author ID as a string of digits"),
-    },
+    "author": AUTHOR,
     "date": with_description(DATETIME, N_("Date added, in the site's time zone")),
     "date_utc": with_description(DATETIME, N_("Date added, in UTC")),
     "modified": with_description(DATETIME, N_("The last change, in the site's time zone")),
@@ -183,16 +167,11 @@ EVENT_KEYS: Final[Schema] = {
     "organizer": array(ref("Organizer")),
     "custom_fields": EMPTY_LIST,
     **_EVENT_PLAIN,
-    "uid": {
-        "type": "string",
-        "description": N_("Globally unique, permanent ID of the event"),
-        "x-extension": True,
-    },
-    "series": {
-        "anyOf": [ref("SeriesReference"), {"type": "null"}],
-        "description": N_("The series that the event belongs to; null if none, or if a password protects the event"),
-        "x-extension": True,
-    },
+    "uid": extension(TEXT, N_("Globally unique, permanent ID of the event")),
+    "series": extension(
+        {"anyOf": [ref("SeriesReference"), {"type": "null"}]},
+        N_("The series that the event belongs to; null if none, or if a password protects the event"),
+    ),
     "possible_duplicates": {
         "type": "array",
         "description": N_("Stored events that may be the same, if a write asks for them"),
@@ -363,11 +342,10 @@ SERIES_PREVIEW: Final = record(
 OCCURRENCE: Final = record(
     {
         "slot": with_description(DATETIME, N_("The time that the rule gives to this date, which identifies it")),
-        "state": {
-            "type": "string",
-            "enum": ["made", "removed", "planned"],
-            "description": N_("`planned`: a date that does not exist as an event yet"),
-        },
+        "state": with_description(
+            {"type": "string", "enum": ["made", "removed", "planned"]},
+            N_("`planned`: a date that does not exist as an event yet"),
+        ),
         "event": {"anyOf": [ID, {"type": "null"}], "description": N_("ID of the event, if there is one")},
         "start_date": DATETIME,
         "end_date": DATETIME,
@@ -413,7 +391,7 @@ def list_schema(kind: Kind) -> Schema:
     }
     if kind.reads.next_cursor:
         description = N_("Value of `cursor` for the next page; null on the last page")
-        keys["next_cursor"] = {"type": ["string", "null"], "description": description, "x-extension": True}
+        keys["next_cursor"] = extension({"type": ["string", "null"]}, description)
     return record(keys, optional=("next_rest_url", "previous_rest_url"))
 
 
@@ -508,12 +486,12 @@ RESULTS: Final = record(
 # Errors --------------------------------------------------------------------------------------
 
 
-def _error(code: Schema, data: Schema, *, optional: tuple[str, ...] = ()) -> Schema:
+def _error(code: Schema, data: Schema) -> Schema:
     return record(
         {
             "code": code,
             "message": with_description(TEXT, N_("Human-readable message, in the language of the response")),
-            "data": record(data, optional=optional),
+            "data": record(data, optional=("params",) if code == {"const": "rest_forbidden"} else ()),
         }
     )
 
@@ -522,59 +500,40 @@ STATUS: Final[Schema] = {"type": "integer", "minimum": 400, "maximum": 599}
 PARAM_ERROR: Final = record(
     {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})},
 )
-ERRORS: Final[Schema] = {
-    "Error": _error(with_description(TEXT, N_("Machine-readable code; never changes")), {"status": STATUS}),
-    "rest_missing_callback_param": _error(
-        {"const": "rest_missing_callback_param"}, {"status": {"const": 400}, "params": array(TEXT)}
-    ),
-    "rest_invalid_param": _error(
-        {"const": "rest_invalid_param"},
+# The statuses of errors with more data, and this data.
+_ERROR_DATA: Final[dict[str, tuple[Schema, Schema]]] = {
+    "rest_missing_callback_param": ({"const": 400}, {"params": array(TEXT)}),
+    "rest_invalid_param": (
+        {"const": 400},
         {
-            "status": {"const": 400},
             "params": {"type": "object", "additionalProperties": TEXT},
             "details": {"type": "object", "additionalProperties": PARAM_ERROR},
         },
     ),
-    "rest_invalid_json": _error(
-        {"const": "rest_invalid_json"},
-        {"status": {"const": 400}, "json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT},
-    ),
-    "rest_forbidden": _error(
-        {"const": "rest_forbidden"},
+    "rest_invalid_json": ({"const": 400}, {"json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT}),
+    "rest_forbidden": (
+        {"enum": [401, 403]},
         {
-            "status": {"enum": [401, 403]},
             "params": with_description(
                 {"type": "object", "additionalProperties": TEXT},
                 N_("New names that the caller may not create, by parameter"),
             ),
         },
-        optional=("params",),
     ),
-    "term_exists": _error({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
-    "rest_too_many_records": _error(
-        {"const": "rest_too_many_records"}, {"status": {"const": 400}, "limit": NON_NEGATIVE}
+    "term_exists": ({"const": 400}, {"term_id": ID}),
+    "rest_too_many_records": ({"const": 400}, {"limit": NON_NEGATIVE}),
+    "rest_batch_failed": (
+        STATUS,
+        {"operation": NON_NEGATIVE, "error": {"type": "object", "required": ["code", "message", "data"]}},
     ),
-    "rest_batch_failed": _error(
-        {"const": "rest_batch_failed"},
-        {
-            "status": STATUS,
-            "operation": NON_NEGATIVE,
-            "error": {"type": "object", "required": ["code", "message", "data"]},
-        },
-    ),
-    "rest_media_in_use": _error(
-        {"const": "rest_media_in_use"},
-        {"status": {"const": 409}, "used_by": array(record({"kind": TEXT, "id": ID}))},
-    ),
-    "series_overrides_lost": _error(
-        {"const": "series_overrides_lost"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
-    ),
-    "series_undo_conflicts": _error(
-        {"const": "series_undo_conflicts"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
-    ),
-    "rest_history_expired": _error(
-        {"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": NON_NEGATIVE}
-    ),
+    "rest_media_in_use": ({"const": 409}, {"used_by": array(record({"kind": TEXT, "id": ID}))}),
+    "series_overrides_lost": ({"const": 409}, {"dates": OWN_FIELDS}),
+    "series_undo_conflicts": ({"const": 409}, {"dates": OWN_FIELDS}),
+    "rest_history_expired": ({"const": 410}, {"oldest": NON_NEGATIVE}),
+}
+ERRORS: Final[Schema] = {
+    "Error": _error(with_description(TEXT, N_("Machine-readable code; never changes")), {"status": STATUS}),
+    **{code: _error({"const": code}, {"status": status, **data}) for code, (status, data) in _ERROR_DATA.items()},
 }
 
 # Index and document --------------------------------------------------------------------------

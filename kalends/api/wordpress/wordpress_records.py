@@ -46,13 +46,9 @@ async def embed_linked(context: OperationContext, records: Sequence[Any], shapes
         if post.image and post.image.id in images:
             embedded["wp:featuredmedia"] = [images[post.image.id]]
         if isinstance(post, Event):
-            embedded["wp:term"] = _shape_terms(post, shape_context)
+            tags = [shape_tag(term, None, shape_context) for term in post.tags]
+            embedded["wp:term"] = [tags, [shape_category(term, None, shape_context) for term in post.categories]]
         shape["_embedded"] = embedded
-
-
-def _shape_terms(event: Event, shape_context: ShapeContext) -> list[list[JsonObject]]:
-    tags = [shape_tag(term, None, shape_context) for term in event.tags]
-    return [tags, [shape_category(term, None, shape_context) for term in event.categories]]
 
 
 # Errors on the core routes, with WordPress error codes.
@@ -181,7 +177,6 @@ def _may_edit(kind: Kind, context: OperationContext, row: Row) -> bool:
 
 
 def make_page_info(address: str, context: OperationContext, page: int, per_page: int, total: int) -> PageInfo:
-    """Return a list's totals, and the URLs of the previous and next page."""
     pages = -(-total // per_page)
 
     def page_url(number: int) -> str:

@@ -145,6 +145,7 @@ def _shape_dates(
 
 
 def _event_meta(event: Event, row: Row) -> JsonObject:
+    status = EVENT_STATUSES.get(event.event_status, "")  # empty for statuses that The Events Calendar lacks
     return {
         "_EventAllDay": event.all_day,
         "_EventTimezone": event.timezone,
@@ -161,14 +162,9 @@ def _event_meta(event: Event, row: Row) -> JsonObject:
         "_EventCurrencyPosition": event.cost_details["currency_position"],
         "_EventOrganizerID": [organizer.id for organizer in event.organizers],
         "_EventVenueID": [venue.id for venue in event.venues],
-        **_event_status_meta(event),
+        "_tribe_events_status": status,
+        "_tribe_events_status_reason": event.status_reason if status else "",
     }
-
-
-def _event_status_meta(event: Event) -> JsonObject:
-    """Return the event status; empty for statuses that The Events Calendar lacks."""
-    status = EVENT_STATUSES.get(event.event_status, "")
-    return {"_tribe_events_status": status, "_tribe_events_status_reason": event.status_reason if status else ""}
 
 
 def _post_links(post: Post, context: ShapeContext, post_type: str, more: Mapping[str, Any]) -> JsonObject:
