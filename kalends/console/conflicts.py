@@ -81,10 +81,7 @@ async def save_merged(
 async def merge(
     console_request: ConsoleRequest, kind: Kind, record_id: int, base_revision: int, mine: Mapping[str, Any]
 ) -> Merge:
-    """Merge a form's changed parameters into the current version of a record.
-
-    `mine` holds the parameters that the user changed, in API format.
-    """
+    """Merge a form's changed parameters, in API format, into the current version of a record."""
     async with console_request.transaction() as tx:
         versions = await read_versions(kind, console_request.make_context(tx, record_id=record_id), base_revision)
         own = _Own(kind, mine, versions.base or versions.current, tx.site.timezone, tx.now)
@@ -183,8 +180,6 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A conflict on the page, with each version as full text or as words that differ from the base."""
-
     name: str
     label: str
     theirs: list[Segment]
@@ -195,7 +190,6 @@ class Choice:
 def show_conflict(
     console_request: ConsoleRequest, kind: Kind, record_id: int, merge: Merge, mine: Mapping[str, Any]
 ) -> Response:
-    """Show both versions of each conflicting field, with a choice between them."""
     return show(
         console_request,
         "conflict.html",
@@ -212,10 +206,7 @@ def show_conflict(
 
 
 def read_choices(form: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the parameters to save from a conflict page; None if the form is not from a conflict page.
-
-    The result omits fields where the user chose the other version.
-    """
+    """Return the parameters to save from a conflict page, without rejected ones; None for any other form."""
     if "conflict_values" not in form:
         return None
     values, own_params = _read_object(form, "conflict_values"), _read_object(form, "conflict_own")

@@ -30,8 +30,6 @@ from kalends.website.assets import MINIFIERS, asset_name, style_name
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A navigation entry."""
-
     name: str  # a message ID
     path: str
     min_role: str = "contributor"
@@ -53,7 +51,6 @@ SECTIONS: Final = (
 
 
 def list_sections(console_request: ConsoleRequest) -> list[Section]:
-    """Return the sections for the user's role; none without a session."""
     if console_request.session is None:
         return []
     path = console_request.path
@@ -72,11 +69,7 @@ def _contains(section_path: str, path: str) -> bool:
 
 
 def rich_text_source(value: str) -> Markup | None:
-    """Return a field's sanitized HTML for the page; None if it cannot be sanitized.
-
-    The value might come from a draft or a rejected form that is not sanitized yet. Without this HTML, the page keeps
-    the textarea.
-    """
+    """Return a field's sanitized HTML; None if it cannot be sanitized, and the page keeps the textarea."""
     try:
         return Markup(to_paragraphs(clean_html(value)))  # noqa: S704  It is sanitized.
     except InvalidValue:
@@ -223,7 +216,6 @@ def _find_origin(url: str) -> str:
 
 
 def respond_json(console_request: ConsoleRequest, body: Mapping[str, Any]) -> Response:
-    """Return JSON for a script, with messages in the user's language."""
     encoded = encode_json(body, console_request.language)
     return Response(encoded, headers={"Cache-Control": "private, no-store"}, media_type=JSON)
 
@@ -238,7 +230,6 @@ TITLES = {
 
 
 async def serve_console(console_request: ConsoleRequest) -> Response:
-    """Respond to a console request, with compression if the browser accepts it."""
     response = await _respond(console_request)
     await compress_response(console_request.request, response)
     return response
@@ -284,10 +275,7 @@ async def _serve(console_request: ConsoleRequest) -> Response:
 
 
 def _find_other_host(console_request: ConsoleRequest) -> str:
-    """Return this page's URL on the site's main host if it was requested on another host.
-
-    Passkeys and cookies belong to one host, so a site with several hosts has its console only on the main one.
-    """
+    """Return this page's URL on the site's main host, to which passkeys and cookies belong, if it is another host."""
     base_url = console_request.site.base_url or console_request.state.base_url
     if not base_url or urlsplit(base_url).netloc.lower() == console_request.authority:
         return ""
@@ -302,5 +290,4 @@ def _find_other_host(console_request: ConsoleRequest) -> str:
 
 
 async def show_home(console_request: ConsoleRequest) -> Response:
-    """Redirect to the events, or to the account page if the user may not write events."""
     return redirect(f"{PREFIX}/events" if console_request.has_role("contributor") else f"{PREFIX}/account")

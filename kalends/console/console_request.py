@@ -52,7 +52,6 @@ class ConsoleRoute:
     corrections: Corrections = NO_CORRECTIONS
 
     def find_view(self, method: str) -> View:
-        """Return the view for a method; raise 405 if there is none."""
         view = self.post if method == "POST" else self.get
         if view is None or method not in ("GET", "HEAD", "POST"):
             allowed = [name for name, view in (("GET", self.get), ("POST", self.post)) if view]
@@ -62,10 +61,7 @@ class ConsoleRoute:
 
 @dataclass(slots=True, kw_only=True)
 class ConsoleRequest(RequestContext[ConsoleRoute]):
-    """A request to the console. The site, session and form are set before the view is called.
-
-    Views for frequent POST requests read the site and session themselves.
-    """
+    """A console request. Before the view, its site, session and form are set, except for frequent POST requests."""
 
     access = "session"
     map_settings: MapSettings
@@ -122,7 +118,6 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         return permissions.rank(self.actor) >= ROLES.index(role)
 
     def require_role(self, role: str) -> None:
-        """Raise 403 unless the user has at least this role."""
         if not self.has_role(role):
             reason = Message("requires the role {role} or higher.", role=role)
             raise permissions.permission_error(self.actor, reason)
@@ -156,7 +151,6 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         )
 
     def make_page_request(self, request: Request, path: str, actor: Actor = ANONYMOUS_ACTOR) -> PageRequest:
-        """Return a request for a public page to show in a console frame."""
         return PageRequest(
             request=request,
             state=self.state,
@@ -180,11 +174,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         revision: int | None = None,
         params: Sequence[Param] | None = None,
     ) -> Outcome:
-        """Run an API write with these parameters, in a separate transaction.
-
-        Parameters are validated as in the API, so errors name the same parameters. `params` declares them if they
-        differ from the kind's fields.
-        """
+        """Run an API write in a separate transaction. `params` declares parameters other than the kind's fields."""
         values = read_params(params or kind.fields, dict(raw), update=record_id is not None)
         await hash_new_passwords(self.site, values)
         async with self.write() as tx:
@@ -241,7 +231,6 @@ CONFIRM: Final = f"{PREFIX}/confirm"
 
 
 def is_confirmed(console_request: ConsoleRequest) -> bool:
-    """Return whether the user recently confirmed their identity."""
     session = console_request.session
     return session is not None and console_request.now - session.reauthenticated_at < CONFIRMATION_AGE
 

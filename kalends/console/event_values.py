@@ -101,8 +101,6 @@ class EventValues:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """An event's linked records, as shown in the form."""
-
     venues: Sequence[Choice] = ()
     organizers: Sequence[Choice] = ()
     tag_names: Sequence[str] = ()
@@ -149,7 +147,6 @@ def _split_times(row: Row) -> dict[str, Any]:
 
 
 def shift_days(values: EventValues, days: int) -> None:
-    """Move an event by a number of days, keeping its local times."""
     for name in ("start_day", "end_day"):
         day = date.fromisoformat(getattr(values, name)) + timedelta(days=days)
         setattr(values, name, day.isoformat())
@@ -164,7 +161,6 @@ def make_copy(values: EventValues) -> EventValues:
 
 
 def overlay(values: EventValues, form: Mapping[str, Any]) -> None:
-    """Overwrite values with the fields present in a form."""
     for name in TEXTS:
         if name in form:
             setattr(values, name, _last_text(form[name]))
@@ -290,7 +286,6 @@ def _time_params(values: EventValues) -> dict[str, str]:
 
 
 def _linked_params(picks: Sequence[Pick], new: Mapping[str, str], name: str) -> list[Any]:
-    """Return the linked IDs, followed by the new record's data if it has a name."""
     new_name = fold(new.get(name, ""))
     ids: list[Any] = [pick.id for pick in picks if pick.id]
     return [*dict.fromkeys(ids), *([dict(new)] if new_name else [])]

@@ -82,13 +82,11 @@ def is_prose(kind: Kind, name: str) -> bool:
 
 
 def make_locale(console_request: ConsoleRequest) -> PageLocale:
-    """Return the user's language with the site's date formats."""
     language = console_request.language
     return make_page_locale(language, console_request.site.language, translator(language))
 
 
 def group_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by field, combining each group into one object."""
     fields: dict[str, Any] = {}
     for name, value in values.items():
         if group := GROUP_OF.get(name):
@@ -166,6 +164,5 @@ def _read_wall(value: Any) -> datetime | None:
 
 
 def local_text(moment: datetime, zone: str, locale: PageLocale) -> str:
-    """Format an instant as the site's local date and time."""
     wall = times.local_of(moment, zone)
     return f"{locale.bare_day(wall.date())}, {locale.time(wall)}"

@@ -54,14 +54,22 @@ class Entry:
 
 
 async def show_history(console_request: ConsoleRequest) -> Response:
-    """Show the changes to a record, newest first."""
     kind, record_id = _find_record(console_request)
     values = {"per_page": PER_PAGE, "before": _read_before(console_request)}
     async with console_request.transaction() as tx:
         row = await fetch_editable_row(kind, console_request.make_context(tx, record_id=record_id))
         outcome = await read_history(kind, console_request.make_context(tx, values, record_id=record_id))
         entries: list[dict[str, Any]] = outcome.body["history"]
-        names = await find_names(tx, console_request.actor, kind, _list_versions(entries))
+        names = await find_names(
+            tx,
+            console_request.actor,
+            kind,
+            [
+                {name: change[side] for name, change in entry["changes"].items()}
+                for entry in entries
+                for side in ("before", "after")
+            ],
+        )
     return show(
         console_request,
         "history.html",
@@ -89,7 +97,6 @@ async def restore(console_request: ConsoleRequest) -> Response:
 
 
 async def show_trash(console_request: ConsoleRequest) -> Response:
-    """Show trashed records that the user may restore, with the days until deletion."""
     locale, days = make_locale(console_request), console_request.state.trash_days
     async with console_request.transaction() as tx:
         found = await list_trash(tx, console_request.actor)
@@ -118,14 +125,6 @@ def _find_record(console_request: ConsoleRequest) -> tuple[Kind, int]:
 def _read_before(console_request: ConsoleRequest) -> int:
     before = parse_id(console_request.query_value("before"))
     return MAX_ID if before is None else before
-
-
-def _list_versions(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {name: change[side] for name, change in entry["changes"].items()}
-        for entry in entries
-        for side in ("before", "after")
-    ]
 
 
 def _make_entry(console_request: ConsoleRequest, kind: Kind, entry: dict[str, Any], names: Names) -> Entry:

@@ -271,7 +271,6 @@ def read_row(form: RecordForm, row: Row, zone: str) -> dict[str, str]:
 
 
 def read_version(form: RecordForm, version: Mapping[str, Any], zone: str) -> dict[str, str]:
-    """Return field values as text for a version from the change log."""
     values = dict(version)
     if published := values.get("date_utc"):
         values["date"] = datetime.fromisoformat(published).replace(tzinfo=UTC)
@@ -301,16 +300,14 @@ def find_changes(form: RecordForm, texts: Mapping[str, str], current: Mapping[st
 
     Unchanged parameters are not sent, so derived values stay derived and other users' changes are not overwritten.
     """
+    # An empty publication date cannot be cleared.
     return {
         field.name: None if field.control == "number" and not texts[field.name].strip() else texts[field.name]
         for field in form.fields
-        if field.name in texts and texts[field.name] != current.get(field.name) and not _is_omitted(field, texts)
+        if field.name in texts
+        and texts[field.name] != current.get(field.name)
+        and not (field.control == "datetime-local" and not texts[field.name].strip())
     }
-
-
-def _is_omitted(field: FormField, texts: Mapping[str, str]) -> bool:
-    """Return whether to omit an empty publication date, which cannot be cleared."""
-    return field.control == "datetime-local" and not texts[field.name].strip()
 
 
 def find_column(kind: Kind, name: str) -> str:
@@ -367,7 +364,6 @@ async def load_options(
 
 
 def list_statuses(console_request: ConsoleRequest, current: str) -> Choices:
-    """Return the statuses that the user may set, and the current one."""
     translate = translator(console_request.language)
     may_publish = permissions.may_publish(console_request.actor)
     offered = [name for name in OFFERED_STATUSES if may_publish or REQUIRED_RIGHTS[name] != "publish"]
@@ -396,7 +392,6 @@ class ImageChoice:
 
 
 async def _list_images(console_request: ConsoleRequest, tx: Transaction, chosen: str) -> tuple[ImageChoice, ...]:
-    """Return the chosen image and the latest library images."""
     context = console_request.make_context(tx, {"per_page": MAX_IMAGES})
     rows = (await find_page(MEDIA, context, with_total=False)).rows
     ids = [image_id] if (image_id := parse_id(chosen)) is not None else []

@@ -90,12 +90,10 @@ async def show_table(console_request: ConsoleRequest) -> Response:
 
 
 def find_form(console_request: ConsoleRequest) -> RecordForm:
-    """Return the form for the kind in the path."""
     return FORMS[console_request.path_params["kind"]]
 
 
 def make_page_links(path: str, query: Mapping[str, str], pages: int) -> dict[str, str]:
-    """Return the URLs of the previous and next table pages, if any."""
     number = parse_id(query["page"]) or 1
     sent = {name: value for name, value in query.items() if value and name != "page"}
     numbers = {"previous": number - 1, "next": number + 1}
@@ -122,7 +120,6 @@ async def _read_page(
 
 
 def read_list_values(kind: Kind, query: Mapping[str, str]) -> dict[str, Any]:
-    """Validate table filters in the same way as API list filters."""
     sent: dict[str, Any] = {name: value for name, value in query.items() if value}
     declared = (*PAGING, *[row.param for row in kind.filters])
     defaults = (
@@ -238,19 +235,16 @@ async def read_base(console_request: ConsoleRequest, form: RecordForm, row: Row)
 
 
 async def trash(console_request: ConsoleRequest) -> Response:
-    """Move a venue or organizer to the trash."""
     await perform_on_record(console_request, delete_record)
     return redirect(find_form(console_request).path, "trashed")
 
 
 async def restore(console_request: ConsoleRequest) -> Response:
-    """Restore a venue or organizer from the trash."""
     await perform_on_record(console_request, restore_record)
     return redirect(f"{find_form(console_request).path}/{read_id(console_request)}", "restored")
 
 
 async def confirm_deletion(console_request: ConsoleRequest) -> Response:
-    """Show the consequences of deleting a category or tag."""
     form, row = find_form(console_request), await read_editable(console_request)
     async with console_request.transaction() as tx:
         events = await record_tables.count_links(tx, form.link.table, form.link.column, row["id"])
@@ -260,7 +254,6 @@ async def confirm_deletion(console_request: ConsoleRequest) -> Response:
 
 
 async def delete(console_request: ConsoleRequest) -> Response:
-    """Delete a category or tag."""
     await perform_on_record(console_request, delete_record)
     return redirect(find_form(console_request).path, "deleted")
 
@@ -280,7 +273,6 @@ def show_name(kind: Kind, row: Row) -> str:
 
 
 async def read_editable(console_request: ConsoleRequest) -> Row:
-    """Return the row for the record in the path; raise ApiError if the user may not edit it."""
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx, record_id=read_id(console_request))
         return await fetch_editable_row(find_form(console_request).kind, context)
@@ -289,7 +281,6 @@ async def read_editable(console_request: ConsoleRequest) -> Row:
 async def perform_on_record(
     console_request: ConsoleRequest, operation: Any, raw: Mapping[str, Any] | None = None
 ) -> None:
-    """Run an API operation on the record in the path, if it still has the form's revision."""
     await console_request.perform(
         operation,
         find_form(console_request).kind,
@@ -315,7 +306,6 @@ async def show_form(
     *,
     error: ApiError | None = None,
 ) -> Response:
-    """Show the form with these values; `row` is the current row of an existing record."""
     async with console_request.transaction() as tx:
         loaded = await load_options(console_request, tx, form, texts, row)
     errors = field_errors(error) if error else {}

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -43,7 +43,7 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.website.assets import DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, ensure_contrast
 from kalends.website.calendar_views import show_default_view
-from kalends.website.context import VIEW_NAMES, PageRequest, PageResponse
+from kalends.website.context import VIEW_NAMES, PageResponse
 
 # Choices for settings, with names in the user's language.
 
@@ -64,7 +64,6 @@ REGIONAL: Final = (
 
 
 def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
-    """Return the choices by setting, including current values that would not be offered otherwise."""
     language, site = console_request.language, console_request.site
     translate = translator(language)
     weekdays = make_page_locale(language, site.language, translate).weekdays(1)
@@ -139,7 +138,6 @@ class ContrastNote:
 
 
 def make_notes(colours: Mapping[str, object], language: str) -> dict[str, list[ContrastNote]]:
-    """Return the notes on each accent color that is set."""
     return {
         name: [_make_note(name, str(colours[name]), theme, language) for theme in BACKGROUNDS]
         for name in ("accent", "second_accent")
@@ -165,8 +163,6 @@ MAX_SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    """A possible logo: the setting's value, and its thumbnail and name in the form."""
-
     value: str
     thumbnail: str
     name: str
@@ -221,7 +217,8 @@ IMAGE_SOURCE: Final = "img-src 'self'"
 async def render_preview(console_request: ConsoleRequest, settings: Mapping[str, str]) -> Response:
     """Return the site's default view with other settings. Invalid settings are ignored, and nothing is saved."""
     values = parse_valid({key: value for key, value in settings.items() if key in PREVIEWED})
-    page_request = _make_page_request(console_request)
+    scope = {**console_request.request.scope, "method": "GET", "path": "/", "query_string": b""}
+    page_request = console_request.make_page_request(Request(scope), "/")
     async with console_request.transaction() as tx:
         tx.site = _replace_settings(tx.site, values)
         page = await show_default_view(page_request, page_request.operation_context(tx), {})
@@ -234,12 +231,6 @@ def _replace_settings(site: Site, values: dict[str, Any]) -> Site:
     if CUSTOM_CSS in values:
         changes["custom_css_hash"] = ""
     return replace(site, **changes)
-
-
-def _make_page_request(console_request: ConsoleRequest) -> PageRequest:
-    """Return a visitor's request for the home page."""
-    scope = {**console_request.request.scope, "method": "GET", "path": "/", "query_string": b""}
-    return console_request.make_page_request(Request(scope), "/")
 
 
 def _respond(page: PageResponse, css: str) -> Response:
@@ -293,8 +284,6 @@ ADDRESS_NOTICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A settings page."""
-
     path: str
     template: str
     keys: tuple[str, ...]
@@ -305,22 +294,6 @@ class Group:
 
 APPEARANCE_GROUP: Final = Group(APPEARANCE, "settings_appearance.html", PREVIEWED)
 GENERAL_GROUP: Final = Group(SETTINGS, "settings.html", tuple(key for key in LABELS if key not in PREVIEWED))
-
-
-async def show_general(console_request: ConsoleRequest) -> Response:
-    return await _page(console_request, GENERAL_GROUP)
-
-
-async def save_general(console_request: ConsoleRequest) -> Response:
-    return await _save(console_request, GENERAL_GROUP)
-
-
-async def show_appearance(console_request: ConsoleRequest) -> Response:
-    return await _page(console_request, APPEARANCE_GROUP)
-
-
-async def save_appearance(console_request: ConsoleRequest) -> Response:
-    return await _save(console_request, APPEARANCE_GROUP)
 
 
 async def upload_logo(console_request: ConsoleRequest) -> Response:
@@ -339,7 +312,6 @@ async def show_preview(console_request: ConsoleRequest) -> Response:
 
 
 async def show_contrast(console_request: ConsoleRequest) -> Response:
-    """Return notes on the accent colors in the query string, for the form's script."""
     translate = translator(console_request.language)
     colours = site_options.parse_valid(
         {key: value for key, value in _read_query(console_request).items() if key in ("accent", "second_accent")}
@@ -459,8 +431,10 @@ def _appearance_values(
 
 ADMINISTRATOR: Final = "administrator"
 ROUTES: Final = (
-    ConsoleRoute("/settings", show_general, save_general, ADMINISTRATOR),
-    ConsoleRoute("/settings/appearance", show_appearance, save_appearance, ADMINISTRATOR),
+    *[
+        ConsoleRoute(path, partial(_page, group=group), partial(_save, group=group), ADMINISTRATOR)
+        for path, group in (("/settings", GENERAL_GROUP), ("/settings/appearance", APPEARANCE_GROUP))
+    ],
     ConsoleRoute("/settings/logo", post=upload_logo, min_role=ADMINISTRATOR, reads_body=False),
     ConsoleRoute("/settings/preview", show_preview, show_preview, ADMINISTRATOR),
     ConsoleRoute("/settings/contrast", show_contrast, min_role=ADMINISTRATOR),

@@ -178,7 +178,6 @@ ACTIONS: Final = {
 
 
 def list_actions(console_request: ConsoleRequest, *, in_trash: bool) -> dict[str, list[Action]]:
-    """Return the actions that the role allows, by menu."""
     groups: dict[str, list[Action]] = {"status": [], "category": [], "venue": [], "more": []}
     for action in ACTIONS.values():
         if action.in_trash == in_trash and console_request.has_role(action.min_role):
@@ -187,7 +186,6 @@ def list_actions(console_request: ConsoleRequest, *, in_trash: bool) -> dict[str
 
 
 def find_action(name: str) -> Action:
-    """Return an action, or raise 400 if it does not exist. The write itself checks permissions."""
     if name not in ACTIONS:
         raise errors.invalid("action", "must be one of: {choices}.", choices=", ".join(ACTIONS))
     return ACTIONS[name]
@@ -209,11 +207,6 @@ def _read_target(text: str) -> Target:
     if event_id is None or revision is None:
         raise errors.invalid("event", "must be the ID and the revision of an event.")
     return Target(event_id, revision)
-
-
-def write_targets(targets: list[Target]) -> str:
-    """Encode the events as one form field."""
-    return " ".join(f"{target.id}:{target.revision}" for target in targets)
 
 
 async def make_write(action: Action, context: OperationContext, form: Mapping[str, Any]) -> Write:
@@ -306,7 +299,7 @@ async def _confirm(console_request: ConsoleRequest, action: Action, targets: lis
         count=len(targets),
         titles=titles,
         more=len(targets) - len(titles),
-        events=write_targets(targets),
+        events=" ".join(f"{target.id}:{target.revision}" for target in targets),
         fields={name: console_request.form_text(name) for name in ("query", "category", "venue")},
         back_url=make_back_url(console_request.form_text("query")),
     )
@@ -340,7 +333,6 @@ def _explain(result: ChangeResult) -> Failure:
 
 
 def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
-    """Show why nothing was changed, with a link back."""
     if error.status >= 500 and error.code != ROLLED_BACK:
         raise error
     params = error.data.get("params")
@@ -350,7 +342,6 @@ def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
-    """Undo one of this user's bulk changes, except for events changed since."""
     first, last = (_read_revision(console_request, name) for name in ("after_revision", "until_revision"))
     try:
         return _show_outcome(console_request, await undo_changes(console_request, first, last), "undone")

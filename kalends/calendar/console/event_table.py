@@ -52,6 +52,7 @@ MAX_SAVED: Final = 50
 SAVED_PREFIX: Final = "events?"
 REVIEW_ROWS: Final = 50
 NO_ROWS: Final = TablePage([], 0, 0)
+DATE_PARAMS: Final = ("overlaps_from", "overlaps_to", "ends_before", "strict_dates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,8 @@ class RowContext:
 
 
 def build_rows(console_request: ConsoleRequest, page: TablePage) -> list[TableRow]:
-    context = _make_context(console_request, page)
-    return [_build_row(context, row) for row in page.rows]
-
-
-def _make_context(console_request: ConsoleRequest, page: TablePage) -> RowContext:
     site, translate = console_request.site, translator(console_request.language)
-    return RowContext(
+    context = RowContext(
         page,
         make_page_locale(console_request.language, site.language, translate),
         console_request.actor,
@@ -110,6 +106,7 @@ def _make_context(console_request: ConsoleRequest, page: TablePage) -> RowContex
         translate(UNTITLED),
         translate(ALL_DAY),
     )
+    return [_build_row(context, row) for row in page.rows]
 
 
 def _build_row(context: RowContext, row: Row) -> TableRow:
@@ -164,8 +161,6 @@ def format_time(locale: PageLocale, row: Row, all_day: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableData:
-    """A table page, and the drafts waiting for review."""
-
     page: TablePage
     review: TablePage
     unknown: tuple[str, ...]  # names in the filter that match no record
@@ -199,16 +194,12 @@ async def _read_data(context: OperationContext, filter_: TableFilter, console_re
     is_reviewer = console_request.has_role("editor") and filter_.shows_review_group
     review = NO_ROWS
     if is_reviewer:
-        queue = {name: value for name, value in raw.items() if not _is_date(name)}
+        queue = {name: value for name, value in raw.items() if name not in DATE_PARAMS}
         queue |= {"status": ["pending"], "per_page": REVIEW_ROWS, "page": 1, "orderby": "start_date", "order": "asc"}
         review = await _read_page(context, queue, {ANY_DATE: True, **named})
     if console_request.has_role("editor") and not filter_.status:
         raw["status"] = [status for status in LISTED if status != "pending"]
     return TableData(await _read_page(context, raw, {**extra, **named}), review, unknown)
-
-
-def _is_date(name: str) -> bool:
-    return name in ("overlaps_from", "overlaps_to", "ends_before", "strict_dates")
 
 
 async def _read_page(context: OperationContext, raw: dict[str, Any], extra: dict[str, Any]) -> TablePage:
@@ -245,7 +236,6 @@ async def _read_choices(context: OperationContext, console_request: ConsoleReque
 async def _read_surroundings(
     context: OperationContext, filter_: TableFilter, console_request: ConsoleRequest, data: TableData
 ) -> dict[str, Any]:
-    """Return the saved filters, the actions, and the notice about a bulk change."""
     user_id = console_request.actor.user_id or 0
     saved = await form_drafts.list_saved(context.transaction, user_id)
     has_rows = bool(data.page.rows or data.review.rows)
@@ -289,7 +279,6 @@ def _describe_pages(filter_: TableFilter, page: TablePage) -> dict[str, Any]:
 
 
 async def export_events(console_request: ConsoleRequest) -> Response:
-    """Download all events in the table, across all pages, as a file."""
     filter_ = TableFilter.read(console_request)
     format_ = console_request.path_params["format"]
     async with console_request.transaction() as tx:

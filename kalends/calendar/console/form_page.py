@@ -40,7 +40,7 @@ from kalends.console.event_values import (
     to_params,
 )
 from kalends.console.field_texts import LABELS as FIELD_LABELS
-from kalends.console.field_texts import STATUS_NAMES
+from kalends.console.field_texts import STATUS_NAMES, make_locale
 from kalends.core.date_forms import make_absolute, read_datetime
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.messages import Message, translator
@@ -51,7 +51,7 @@ from kalends.core.times import DateTimeInput, event_span, local_of
 from kalends.core.zones import read_zone
 from kalends.media.operations import read_images
 from kalends.rendering.cards import STATE_LABELS
-from kalends.rendering.page_locale import PageLocale, make_page_locale
+from kalends.rendering.page_locale import PageLocale
 from kalends.series.console.series_page import make_options, name_fields
 from kalends.store import Row
 
@@ -72,7 +72,9 @@ async def load_new_values(console_request: ConsoleRequest, context: OperationCon
         values = make_new_values(site)
         values.start_day = _read_day(console_request.query_value("day"))
         return values
-    row = await record_verbs.fetch_readable_row(EVENTS, _with_record(console_request, context, source))
+    row = await record_verbs.fetch_readable_row(
+        EVENTS, console_request.make_context(context.transaction, {"context": "edit"}, record_id=source)
+    )
     values = make_copy(make_values(row, await load_linked(context, row), site))
     shift = console_request.query_value("shift_days")
     days = parse_id(shift.removeprefix("-"))
@@ -83,10 +85,6 @@ async def load_new_values(console_request: ConsoleRequest, context: OperationCon
 
 def _read_day(text: str) -> str:
     return text if len(text) == 10 and text.replace("-", "").isdecimal() else ""
-
-
-def _with_record(console_request: ConsoleRequest, context: OperationContext, record_id: int) -> OperationContext:
-    return console_request.make_context(context.transaction, {"context": "edit"}, record_id=record_id)
 
 
 async def load_linked(context: OperationContext, row: Row) -> Linked:
@@ -111,7 +109,10 @@ async def resolve_names(context: OperationContext, values: EventValues) -> dict[
             if not await _resolve_pick(context, kind, pick, new.get(name, "")):
                 problems[name] = Message(UNKNOWN[name], name=pick.name)
                 new.setdefault(name, pick.name)
-    await _resolve_tags(context, values)
+    names = [name.strip() for name in values.tags.split(",") if name.strip()]
+    entries = await event_queries.find_tag_ids(context.transaction, names) if names else []
+    ids = sorted(entry for entry in entries if isinstance(entry, int))
+    values.tag_entries = [*ids, *(entry for entry in entries if isinstance(entry, str))]
     return problems
 
 
@@ -133,13 +134,6 @@ async def _resolve_pick(context: OperationContext, kind: Kind, pick: Pick, new_n
     return choice is not None
 
 
-async def _resolve_tags(context: OperationContext, values: EventValues) -> None:
-    names = [name.strip() for name in values.tags.split(",") if name.strip()]
-    entries = await event_queries.find_tag_ids(context.transaction, names) if names else []
-    ids = sorted(entry for entry in entries if isinstance(entry, int))
-    values.tag_entries = [*ids, *(entry for entry in entries if isinstance(entry, str))]
-
-
 # Event warnings: nonexistent times, duplicates, conflicts, and missing search engine data.
 
 # Details that search engines show with an event.
@@ -155,8 +149,6 @@ MISSING_LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Warnings about a form's values."""
-
     times: dict[str, TimeProblem] = field(default_factory=dict[str, TimeProblem])
     duplicates: Sequence[OtherEvent] = ()
     conflicts: Sequence[OtherEvent] = ()
@@ -219,7 +211,6 @@ def find_open_problems(values: EventValues) -> dict[str, Message]:
 
 
 def find_missing(values: EventValues) -> list[str]:
-    """Return the names of empty fields that search engines would show."""
     has_place = any(pick.name for pick in values.venue) or values.new_venue.get("venue") or values.plain["online_url"]
     is_present = {
         "image": values.image not in ("", "0"),
@@ -277,7 +268,6 @@ _KEEP: Final = Action("save", N_("Save"))
 
 
 def list_actions(actor: Actor, status: str) -> list[Action]:
-    """Return the actions that save the event; the first one is the primary button."""
     release = _PUBLISH if permissions.may_publish(actor) else _SUBMIT
     return {
         NEW: [release, _DRAFT],
@@ -313,8 +303,6 @@ LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The records that the form offers as choices."""
-
     venues: Sequence[Choice]
     organizers: Sequence[Choice]
     categories: Sequence[CategoryChoice]
@@ -328,8 +316,6 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
-    """The form page's content, except its choices."""
-
     values: EventValues
     row: Row | None = None
     originals: Mapping[str, Any] | None = None
@@ -378,7 +364,6 @@ def _may_change(console_request: ConsoleRequest, row: Row) -> bool:
 
 
 async def load_drafts(console_request: ConsoleRequest, context: OperationContext, page: FormPage) -> list[Draft]:
-    """Return this event's unsaved changes, or drafts of new events."""
     user_id = console_request.actor.user_id or 0
     if page.row is None:
         return await form_drafts.list_new_drafts(context.transaction, user_id, KIND, MAX_NEW_DRAFTS)
@@ -440,18 +425,12 @@ def _quote_json(value: Mapping[str, Any]) -> Markup:
 async def show_form_again(
     console_request: ConsoleRequest, context: OperationContext, page: FormPage, error: ApiError
 ) -> Response:
-    """Render the form with the reasons why it was not saved."""
     status = error.status if 400 <= error.status < 500 else 400
     response = await show_form(
         console_request, context, replace(page, error=form_error(error), errors=field_errors(error), status=status)
     )
     response.headers.update(error.headers)
     return response
-
-
-def make_locale(console_request: ConsoleRequest) -> PageLocale:
-    language = console_request.language
-    return make_page_locale(language, console_request.site.language, translator(language))
 
 
 def format_moment(locale: PageLocale, moment: datetime) -> str:

@@ -15,7 +15,6 @@ from kalends.calendar.console.form_page import (
     Checks,
     check_event,
     format_moment,
-    make_locale,
     resolve_names,
 )
 from kalends.calendar.console.form_submission import Submission, compare
@@ -29,6 +28,7 @@ from kalends.calendar.storage.history_tables import list_record_changes
 from kalends.console.console_rendering import make_policy, respond_json, show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, field_errors, redirect
 from kalends.console.event_values import make_new_values, overlay
+from kalends.console.field_texts import make_locale
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.messages import Message, translator
@@ -37,14 +37,12 @@ from kalends.http.auth import hash_new_passwords
 from kalends.rendering.cards import find_origin
 from kalends.rendering.page_locale import PageLocale
 from kalends.store.database import Transaction
-from kalends.website.context import PageRequest, PageResponse
 from kalends.website.detail_views import show_event_page
 
 KEY: Final = r"(?P<key>[A-Za-z0-9-]{1,64})"
 
 
 async def check_form(console_request: ConsoleRequest) -> Response:
-    """Return warnings about a form's fields."""
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
         values = make_new_values(tx.site)
@@ -98,7 +96,6 @@ async def store_draft(console_request: ConsoleRequest) -> Response:
 
 
 async def discard_draft(console_request: ConsoleRequest) -> Response:
-    """Remove unsaved changes and show the form without them."""
     key = console_request.path_params["key"]
     async with console_request.write() as tx:
         await form_drafts.remove_drafts(tx, _user_id(console_request), KIND, [key])
@@ -106,7 +103,6 @@ async def discard_draft(console_request: ConsoleRequest) -> Response:
 
 
 async def compare_draft(console_request: ConsoleRequest) -> Response:
-    """Show the unsaved changes beside the stored values."""
     key = console_request.path_params["key"]
     async with console_request.transaction() as tx:
         draft = await form_drafts.find_draft(tx, _user_id(console_request), KIND, key)
@@ -138,7 +134,6 @@ SCRIPT_ROUTES: Final = (
 
 
 async def show_map(console_request: ConsoleRequest) -> Response:
-    """Show a map with one point, if a tile server is configured."""
     settings = console_request.map_settings
     if not settings.tiles_url:
         raise errors.no_route()
@@ -180,7 +175,6 @@ MAP_ROUTES: Final = (ConsoleRoute("/map", show_map),)
 
 
 async def show_preview(console_request: ConsoleRequest) -> Response:
-    """Show a stored event's page, regardless of its status."""
     async with console_request.transaction() as tx:
         return await _show(console_request, tx, int(console_request.path_params["id"]))
 
@@ -224,10 +218,7 @@ async def _show(console_request: ConsoleRequest, tx: Transaction, record_id: int
     )
     # A user who may edit a protected event needs no password.
     context = replace(page_request.operation_context(tx, values={"context": "edit"}), record_id=record_id)
-    return _respond(page_request, await show_event_page(page_request, context))
-
-
-def _respond(page_request: PageRequest, page: PageResponse) -> Response:
+    page = await show_event_page(page_request, context)
     headers = {
         "Content-Language": page_request.language,
         "Content-Security-Policy": page.headers["Content-Security-Policy"],

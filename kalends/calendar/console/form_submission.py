@@ -59,7 +59,6 @@ class Submission:
         return {name: value for name, value in params.items() if value not in ("", [], None, False, 0)}
 
     def find_image_params(self) -> dict[str, Any]:
-        """Return the picture's changed parameters."""
         current = {name: getattr(self.values, name) for name in IMAGE_PARAMS}
         changed = find_changes(current, self.originals)
         return {IMAGE_PARAMS[name]: value for name, value in changed.items()}
@@ -195,15 +194,12 @@ def list_pairs(form: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field with its stored and unsaved values as text."""
-
     label: str  # a message ID
     stored: str
     unsaved: str
 
 
 async def compare(console_request: ConsoleRequest, context: OperationContext, draft: Draft) -> list[Difference]:
-    """Return the fields in which unsaved changes differ from the stored event."""
     submission = await load_submission(console_request, context, parse_nested(draft.pairs), parse_id(draft.key))
     site, row = context.transaction.site, submission.row
     stored = make_values(row, await load_linked(context, row), site) if row else make_new_values(site)
@@ -216,7 +212,6 @@ async def compare(console_request: ConsoleRequest, context: OperationContext, dr
 
 
 def _describe(values: EventValues, name: str) -> str:
-    """Return a parameter's value as shown in the form."""
     if name in ("venue", "organizer"):
         new = getattr(values, f"new_{name}").get(name, "")
         names = [pick.name for pick in getattr(values, name)]

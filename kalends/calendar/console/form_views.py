@@ -71,7 +71,7 @@ async def show_new(console_request: ConsoleRequest) -> Response:
 
 async def show_edit(console_request: ConsoleRequest) -> Response:
     """Show an event's form with warnings, or with its unsaved changes."""
-    record_id = read_id(console_request)
+    record_id = int(console_request.path_params["id"])
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx, record_id=record_id)
         key = console_request.query_value("draft")
@@ -98,19 +98,9 @@ async def _restore(
     return replace(submission.make_page(), checks=checks)
 
 
-def read_id(console_request: ConsoleRequest) -> int:
-    return int(console_request.path_params["id"])
-
-
-async def save_new(console_request: ConsoleRequest) -> Response:
-    return await _receive(console_request, None)
-
-
-async def save_edit(console_request: ConsoleRequest) -> Response:
-    return await _receive(console_request, read_id(console_request))
-
-
-async def _receive(console_request: ConsoleRequest, record_id: int | None) -> Response:
+async def save(console_request: ConsoleRequest) -> Response:
+    """Save or preview a new event, or the event in the path; move it to or from the trash; or show the form again."""
+    record_id = int(console_request.path_params["id"]) if "id" in console_request.path_params else None
     picture = await read_form(console_request)
     action = console_request.form_text("action")
     async with console_request.transaction() as tx:
@@ -121,7 +111,12 @@ async def _receive(console_request: ConsoleRequest, record_id: int | None) -> Re
     if record_id is not None and action in ("trash", "restore"):
         return await _change_trash(console_request, submission, action)
     if (choices := conflicts.read_choices(console_request.form)) is not None:
-        return await _save_choices(console_request, submission, choices)
+        try:
+            return await _write(console_request, submission, choices)
+        except ApiError as error:
+            if error.status != 412:
+                raise
+        return await _save_merged(console_request, submission, choices)
     if action == "repeat":
         submission.values.repeat.frequency = "weekly"
     if action in ("find-image", "repeat"):
@@ -134,7 +129,10 @@ async def _receive(console_request: ConsoleRequest, record_id: int | None) -> Re
         if action == "preview":
             return show_preview_error(console_request, error)
         if error.status == 412 and record_id is not None:
-            return await _merge(console_request, submission, action)
+            mine = submission.find_params()
+            if action in STATUSES:
+                mine["status"] = STATUSES[action]
+            return await _save_merged(console_request, submission, mine)
         return await _show_again(console_request, submission, error)
 
 
@@ -164,12 +162,11 @@ async def _save(
 async def _write(
     console_request: ConsoleRequest, submission: Submission, params: dict[str, Any], merged: str = ""
 ) -> Response:
-    """Create the event or series, or change the event if its revision is unchanged since the form was opened.
-
-    If the change could apply to the rest of a series, return the page that asks for its scope.
-    """
+    """Save the event or create a series; if the change could apply to the rest of a series, ask for its scope."""
     if submission.record_id is None and submission.values.repeat.is_on:
-        return await _create_series(console_request, submission, params)
+        repeat = make_params(submission.values.repeat, submission.values.start_day)
+        outcome = await console_request.perform(create_series, SERIES, params | repeat)
+        return await finish_series(console_request, submission, outcome.body["id"], "series-created")
     if submission.record_id is None:
         return await finish(console_request, submission, await console_request.perform(create_record, EVENTS, params))
     if (edit := make_edit(submission, SAVE, params)) is not None:
@@ -179,14 +176,6 @@ async def _write(
         update_record, EVENTS, params, record_id=submission.record_id, revision=submission.base_revision
     )
     return await finish(console_request, submission, outcome, merged)
-
-
-async def _create_series(console_request: ConsoleRequest, submission: Submission, params: dict[str, Any]) -> Response:
-    values = submission.values
-    outcome = await console_request.perform(
-        create_series, SERIES, params | make_params(values.repeat, values.start_day)
-    )
-    return await finish_series(console_request, submission, outcome.body["id"], "series-created")
 
 
 async def finish(
@@ -208,7 +197,6 @@ async def finish(
 async def finish_series(
     console_request: ConsoleRequest, submission: Submission, series_id: int, notice: str
 ) -> Response:
-    """Save the picture's description, remove the draft, and redirect to the series page."""
     await _clean_up(console_request, submission)
     return redirect(f"{PREFIX}/series/{series_id}", notice)
 
@@ -267,14 +255,6 @@ async def _show_again(
         return await show_form_again(console_request, context, page, error)
 
 
-async def _merge(console_request: ConsoleRequest, submission: Submission, action: str) -> Response:
-    """Merge the changes with another user's concurrent changes, or ask the user to choose."""
-    mine = submission.find_params()
-    if action in STATUSES:
-        mine["status"] = STATUSES[action]
-    return await _save_merged(console_request, submission, mine)
-
-
 async def _save_merged(console_request: ConsoleRequest, submission: Submission, mine: dict[str, Any]) -> Response:
     if submission.record_id is None or submission.base_revision is None:
         raise errors.precondition_failed()
@@ -283,16 +263,6 @@ async def _save_merged(console_request: ConsoleRequest, submission: Submission, 
         return conflicts.show_conflict(console_request, EVENTS, submission.record_id, merge, mine)
     submission.base_revision = merge.revision
     return await _write(console_request, submission, merge.values, ",".join(merge.merged_names))
-
-
-async def _save_choices(console_request: ConsoleRequest, submission: Submission, choices: dict[str, Any]) -> Response:
-    """Save the versions that the user chose on the conflict page."""
-    try:
-        return await _write(console_request, submission, choices)
-    except ApiError as error:
-        if error.status != 412:
-            raise
-    return await _save_merged(console_request, submission, choices)
 
 
 # Series events -------------------------------------------------------------------------------
@@ -330,6 +300,6 @@ async def save_decision(console_request: ConsoleRequest, submission: Submission,
 
 
 ROUTES: Final = (
-    ConsoleRoute("/events/new", show_new, save_new, reads_body=False),
-    ConsoleRoute(r"/events/(?P<id>\d{1,15})", show_edit, save_edit, reads_body=False),
+    ConsoleRoute("/events/new", show_new, save, reads_body=False),
+    ConsoleRoute(r"/events/(?P<id>\d{1,15})", show_edit, save, reads_body=False),
 )

@@ -95,7 +95,6 @@ class TableFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the table shows its default rows."""
         return not set(self.values) - {*DISPLAY, "of"}
 
     @property
@@ -134,7 +133,6 @@ class TableFilter:
 
     @property
     def shows_review_group(self) -> bool:
-        """Return whether to show drafts waiting for review first, in a separate group."""
         return not self.status and self.page_number == 1
 
     def url(self, **changes: str) -> str:

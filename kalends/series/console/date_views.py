@@ -30,7 +30,6 @@ from kalends.series.rules.repeat import RepeatValues, make_params, read_repeat
 
 
 async def change_dates(console_request: ConsoleRequest) -> Response:
-    """Add a date to a series, skip one, or restore one."""
     form = console_request.form_text
     time = form("add_time")
     added = f"{form('add')} {time}" if form("add") and time else form("add")
@@ -39,7 +38,6 @@ async def change_dates(console_request: ConsoleRequest) -> Response:
 
 
 async def restore(console_request: ConsoleRequest) -> Response:
-    """Restore a series and its dates from the trash."""
     return await _change(console_request, restore_series, RESTORE_PARAMS, {}, "restored")
 
 
@@ -82,7 +80,6 @@ async def _change(
     params: Mapping[str, Any],
     notice: str,
 ) -> Response:
-    """Change a series and redirect to its page, or show there why the change was rejected."""
     try:
         await _perform(console_request, operation, SERIES, params, declared)
     except ApiError as error:
@@ -121,13 +118,11 @@ def _read_revision(console_request: ConsoleRequest, name: str = "base_revision")
 
 
 async def reset_date(console_request: ConsoleRequest) -> Response:
-    """Reset a date's overridden fields to the series' values."""
     outcome = await _perform(console_request, follow_series, EVENTS, {}, (FIELDS,))
     return redirect(f"{PATH}/{outcome.body['series']['id']}", "saved")
 
 
 async def repeat_event(console_request: ConsoleRequest) -> Response:
-    """Turn an event into the first date of a series."""
     repeat = read_repeat(console_request.form)
     params = make_params(repeat, console_request.form_text("start_day")) if repeat.is_on else {}
     try:

@@ -66,7 +66,6 @@ def format_wall(text: str | None, locale: PageLocale, *, all_day: bool = False) 
 
 
 def name_fields(names: Iterable[str], locale: PageLocale) -> str:
-    """Return the display names of overridden fields."""
     labels: Mapping[str, Any] = {**LABELS, TIMES: LABELS["dates"]}
     return ", ".join(locale.text(labels.get(name, name)) for name in names)
 
@@ -90,8 +89,6 @@ CONTENT_COLUMNS: Final = ("template", "content_changes")
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """A series part in words: its start, rule and times of day."""
-
     since: str
     rule: str
     times: str
@@ -112,8 +109,6 @@ class DateRow:
 
 @dataclass(frozen=True, slots=True)
 class DatePage:
-    """One page of the date table."""
-
     rows: Sequence[DateRow]
     total: int
     number: int
@@ -204,7 +199,6 @@ def _make_date(entry: dict[str, Any], locale: PageLocale) -> DateRow:
 
 
 async def load_edits(console_request: ConsoleRequest, context: OperationContext, series_id: int) -> list[EditText]:
-    """Load a series' latest edits, newest first."""
     tx, locale = context.transaction, make_locale(console_request)
     changes = await list_record_changes(tx, SERIES.name, series_id, limit=SHOWN_EDITS)
     counts = await count_caused_changes(tx, [change["revision"] for change in changes])
@@ -228,13 +222,9 @@ def _name_changes(change: Row, locale: PageLocale) -> str:
         return ""
     before, after = (orjson.loads(change[side] or "{}") for side in ("before", "after"))
     columns = [locale.text(label) for name, label in COLUMN_LABELS.items() if name in after]
-    fields = dict.fromkeys(CONTENT_FIELDS[name] for name in CONTENT_FIELDS if _has_changed(name, before, after))
+    old, new = _read_content(before), _read_content(after)
+    fields = dict.fromkeys(CONTENT_FIELDS[name] for name in CONTENT_FIELDS if old.get(name) != new.get(name))
     return ", ".join([*columns, *([name_fields(fields, locale)] if fields else [])])
-
-
-def _has_changed(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    old, new = (_read_content(side) for side in (before, after))
-    return old.get(name) != new.get(name)
 
 
 def _read_content(side: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,6 @@ async def _preview(
 
 
 def summarize_dates(preview: dict[str, Any], locale: PageLocale, *, all_day: bool) -> Message | None:
-    """Return how many dates a rule has, if known."""
     if preview["count"] is None:
         return None
     last = format_wall(preview["last"], locale, all_day=all_day)

@@ -44,8 +44,6 @@ class DateChange:
 
 @dataclass(frozen=True, slots=True)
 class OwnDate:
-    """A date with overrides."""
-
     event: int
     day: str
     fields: str
@@ -71,7 +69,6 @@ class Effect:
 
 
 def describe_effect(summary: dict[str, Any], locale: PageLocale) -> Effect:
-    """Describe an edit's effect in the user's language."""
     dates: list[dict[str, Any]] = summary["dates"]
     days = sorted(entry["after"] or entry["before"] for entry in dates)
     moved = [entry for entry in dates if entry["before"] != entry["after"]]
@@ -110,8 +107,6 @@ PARAMS: Final = {SAVE: EVENT_EDIT, TRASH: (EVENT_SCOPE, DRY_RUN, OVERRIDES)}
 
 @dataclass(frozen=True, slots=True)
 class ScopedEdit:
-    """An edit to an event in a series."""
-
     row: Row
     action: str
     params: Mapping[str, Any]
@@ -184,7 +179,6 @@ async def _try_single(console_request: ConsoleRequest, edit: ScopedEdit) -> None
 
 
 async def _try_scope(console_request: ConsoleRequest, edit: ScopedEdit, scope: str) -> Choice:
-    """Return an edit's effect on the series, from a dry run."""
     try:
         outcome = await dry_run(partial(_perform, console_request, OPERATIONS[edit.action], edit, scope))
     except ApiError as error:

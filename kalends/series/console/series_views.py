@@ -19,7 +19,6 @@ from kalends.console.record_views import make_page_links, read_list_values
 from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
-from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID, Param, parse_id
 from kalends.core.recurrence import rest_from
@@ -60,7 +59,6 @@ class SeriesRow:
 
 
 async def show_list(console_request: ConsoleRequest) -> Response:
-    """Show the series that the user may read, newest first."""
     query = {"page": console_request.query_value("page"), "status": console_request.query_value("status")}
     locale = make_locale(console_request)
     async with console_request.transaction() as tx:
@@ -101,22 +99,26 @@ def read_id(console_request: ConsoleRequest) -> int:
 async def show_page(
     console_request: ConsoleRequest, error: ApiError | None = None, repeat: RepeatValues | None = None
 ) -> Response:
-    """Show a series page, with the reason if a change was rejected."""
     series_id, locale = read_id(console_request), make_locale(console_request)
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx, {"context": "edit"}, record_id=series_id)
         row = await fetch_editable_row(SERIES, context)
         definition = decode_definition(row)
-        dates = await _load_dates(console_request, context, row, definition, locale)
+        text = console_request.query_value("page")
+        number = int(text) if text.isdecimal() and len(text) < 4 else 1
+        is_past = console_request.query_value("show") == "past"
+        zone = definition.parts[-1].timezone
+        dates = await load_dates(context, row, zone, locale, is_past=is_past, number=max(number, 1))
         edits = await load_edits(console_request, context, series_id)
         rule_form = await _make_rule_form(context, row, definition, locale, repeat)
+    params = error.data.get("params") if error else None
     return show(
         console_request,
         "series.html",
         status=error.status if error else 200,
         undone=_find_undone(edits) if row["status"] != "trash" else None,
         error=error.message if error else None,
-        errors=_find_errors(error),
+        errors=dict(params) if isinstance(params, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
         row=row,
         title=to_plain_text(row["title"]),
         status_label=STATUS_NAMES[row["status"]],
@@ -135,21 +137,6 @@ def _find_undone(edits: Sequence[EditText]) -> EditText | None:
     """Return the edit that can be undone: a person's latest edit, unless it created the series."""
     latest = next((edit for edit in edits if not edit.is_automatic), None)
     return latest if latest is not None and latest.is_undoable else None
-
-
-def _find_errors(error: ApiError | None) -> dict[str, Message]:
-    params = error.data.get("params") if error else None
-    return dict(params) if isinstance(params, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
-
-
-async def _load_dates(
-    console_request: ConsoleRequest, context: OperationContext, row: Row, definition: Definition, locale: PageLocale
-) -> DatePage:
-    text = console_request.query_value("page")
-    number = int(text) if text.isdecimal() and len(text) < 4 else 1
-    is_past = console_request.query_value("show") == "past"
-    zone = definition.parts[-1].timezone
-    return await load_dates(context, row, zone, locale, is_past=is_past, number=max(number, 1))
 
 
 def _make_links(series_id: int, dates: DatePage) -> dict[str, str]:
@@ -203,7 +190,13 @@ TRASH: Final = Change("trash", delete_series, (SERIES_SCOPE, FROM, DRY_RUN), N_(
 async def change_rule(console_request: ConsoleRequest) -> Response:
     """Show the effect of a new rule, or save it once confirmed."""
     if (confirmed := read_confirmed(console_request)) is not None:
-        return await _save_rule(console_request, confirmed)
+        try:
+            await _perform(console_request, RULE, confirmed)
+        except ApiError as error:
+            if error.status not in (400, 409, 412):
+                raise
+            return await show_page(console_request, error)
+        return redirect(f"{PATH}/{read_id(console_request)}", "saved")
     repeat = read_repeat(console_request.form)
     try:
         if not repeat.is_on:
@@ -219,16 +212,6 @@ async def change_rule(console_request: ConsoleRequest) -> Response:
 def _read_scope(console_request: ConsoleRequest) -> dict[str, str]:
     since = console_request.form_text("from")
     return {"scope": FOLLOWING, "from": since} if since else {"scope": ALL}
-
-
-async def _save_rule(console_request: ConsoleRequest, params: dict[str, Any]) -> Response:
-    try:
-        await _perform(console_request, RULE, params)
-    except ApiError as error:
-        if error.status not in (400, 409, 412):
-            raise
-        return await show_page(console_request, error)
-    return redirect(f"{PATH}/{read_id(console_request)}", "saved")
 
 
 async def trash_series(console_request: ConsoleRequest) -> Response:
@@ -248,7 +231,6 @@ async def trash_series(console_request: ConsoleRequest) -> Response:
 
 
 async def confirm(console_request: ConsoleRequest, change: Change, params: Mapping[str, Any]) -> Response:
-    """Show a change's effect on a series, from a dry run."""
     series_id = read_id(console_request)
     async with console_request.transaction() as tx:
         row = await fetch_editable_row(SERIES, console_request.make_context(tx, record_id=series_id))
