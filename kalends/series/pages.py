@@ -94,7 +94,6 @@ async def show_series(
 async def show_series_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Return a series as iCalendar with its recurrence rules."""
     read = await read_series(replace(context, slug=path_params["slug"]))
     series, translate = read.record, translator(page_request.language)
     loaded = await load_contents(context, series)
@@ -147,7 +146,6 @@ def _make_page(page: PageContext, series: Series) -> SeriesPage:
 
 
 def _make_list(page: PageContext, series: Series, found: DatePage) -> dict[str, Any]:
-    """Return the page fields for the date list."""
     values, path = page.context.values, unquote(urlsplit(series.url).path)
     is_past = values.get("past", False)
     past = [("past", "1")] if is_past else []

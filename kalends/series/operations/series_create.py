@@ -104,7 +104,6 @@ def read_dates(context: OperationContext, definition: Definition, *, strict: boo
 
 
 def check_number_of_dates(definition: Definition, add_param: str, remove_param: str) -> None:
-    """Raise if a series has too many added or removed dates."""
     if len(definition.added) > MAX_ADDED:
         raise errors.invalid(
             add_param,
@@ -117,7 +116,6 @@ def check_number_of_dates(definition: Definition, add_param: str, remove_param: 
 
 
 def check_number_of_changes(definition: Definition, param: str) -> None:
-    """Raise if a series has too many rules or content changes."""
     if max(len(definition.parts), len(definition.content_changes)) > MAX_CHANGES:
         raise errors.invalid(
             param,
@@ -191,10 +189,7 @@ async def insert_series(
     created_until: datetime | None,
     cause: int | None = None,
 ) -> int:
-    """Log and insert a series row with these columns; return its revision.
-
-    `cause` is the revision of the change to another series that caused this one.
-    """
+    """Log and insert a series row; return its revision. `cause` is the revision of another series' change."""
     values: Values = {
         "uid": definition.parts[0].uid,
         **{name: value for name, value in series.items() if name != "id"},
@@ -221,7 +216,6 @@ PREVIEWED_YEARS: Final = 100
 
 
 async def preview_series(kind: Kind, context: OperationContext) -> Outcome:
-    """Return a rule's first dates and its number of dates."""
     permissions.require_writer(context.actor, kind)
     context = replace(context, values={"end_date": context.values["start_date"], **context.values})
     part = read_part(context, 0)
@@ -258,7 +252,6 @@ async def preview_series(kind: Kind, context: OperationContext) -> Outcome:
 
 
 def describe_ignored(slot: datetime) -> Message:
-    """Return the warning about an added date that the rule already produces."""
     return Message("{date} is already a date of this rule and was ignored.", date=times.format_datetime(slot))
 
 

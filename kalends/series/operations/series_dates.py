@@ -346,10 +346,7 @@ def _refer_to(event: Event, series: Series) -> Event:
 async def keep_earlier_times(
     tx: Transaction, series: Row, after: Definition, edited: Collection[int], cause: int
 ) -> None:
-    """Override the times of added dates that are not part of an edit but would otherwise change with it.
-
-    An added date before the rule's first date gets its length and time zone from the rule.
-    """
+    """Override the times of unedited added dates before the rule's first date, which would get its new times."""
     before = decode_definition(series)
     kept_slots = [slot for slot in before.added if slot in after.added]
     slots = [

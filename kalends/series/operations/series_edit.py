@@ -119,7 +119,6 @@ async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def edit_series(kind: Kind, context: OperationContext) -> Outcome:
-    """Edit the series in the path: all dates, or the dates at or after `from`."""
     target = await _fetch_target(kind, context)
     return await run_edit(context, target, lambda: edit_series_dates(context, target))
 
@@ -425,7 +424,6 @@ async def trash_dates(context: OperationContext, target: Target) -> Summary:
 
 
 async def edit_dates(kind: Kind, context: OperationContext) -> Outcome:
-    """Add dates to the series in the path, and skip others."""
     tx, values = context.transaction, context.values
     series = await fetch_active_row(kind, context)
     before = decode_definition(series)

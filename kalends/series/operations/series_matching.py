@@ -29,8 +29,6 @@ HORIZON_MONTHS: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """A series' events by slot."""
-
     active: Mapping[datetime, Row]
     trashed: Mapping[datetime, Row]
 

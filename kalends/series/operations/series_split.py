@@ -1,6 +1,6 @@
 """Splitting, merging and dissolving series, and moving events in or out of a series."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -115,11 +115,6 @@ async def _split(
 async def merge_series(kind: Kind, context: OperationContext) -> Outcome:
     """Move another series' events into this series, then move the other series to the trash."""
     series = await fetch_active_row(kind, context)
-    other = await _fetch_other(context, series)
-    return await run_edit(context, Target(series, None, "merge"), lambda: _merge(context, series, other))
-
-
-async def _fetch_other(context: OperationContext, series: Row) -> Row:
     other_id: int = context.values["series"]
     if other_id == series["id"]:
         raise errors.invalid("series", "must be another series.")
@@ -127,7 +122,7 @@ async def _fetch_other(context: OperationContext, series: Row) -> Row:
     if other is None or other["status"] == "trash":
         raise errors.invalid("series", "there is no series {id}.", id=other_id)
     permissions.require_edit(context.actor, SERIES, other)
-    return other
+    return await run_edit(context, Target(series, None, "merge"), lambda: _merge(context, series, other))
 
 
 async def _merge(context: OperationContext, series: Row, other: Row) -> Summary:
@@ -136,7 +131,12 @@ async def _merge(context: OperationContext, series: Row, other: Row) -> Summary:
     other_rows = await _load_events(context, other["id"], "series")
     definition, keeps_rule = _join(series, other, other_rows)
     check_number_of_changes(definition, "series")
-    _check_shared_slots(definition, own_rows, other_rows, tx.now)
+    # Two events or two rules must not have the same slot.
+    own = {row["slot"] for row in own_rows if row["status"] != "trash"}
+    for row in other_rows:
+        if row["status"] != "trash" and (row["slot"] in own or row["slot"] in definition.removed):
+            raise errors.slot_taken(times.format_datetime(row["slot"]))
+    list_dates_or_raise(definition, tx.now + COMPARED_PERIOD)
     cause = await write_definition(tx, series, definition) or await write_series(tx, series, {})
     await change_series_status(tx, other, "trash", cause=cause)
     active = {row["slot"] for row in other_rows if row["status"] != "trash"}
@@ -168,17 +168,6 @@ def _join(series: Row, other: Row, other_rows: Sequence[Row]) -> tuple[Definitio
     if len(joint.added) > MAX_ADDED:
         check_number_of_dates(joint, "series", "series")
     return joint, False
-
-
-def _check_shared_slots(
-    definition: Definition, own_rows: Iterable[Row], other_rows: Iterable[Row], now: datetime
-) -> None:
-    """Raise if two events or two rules would have the same slot."""
-    own = {row["slot"] for row in own_rows if row["status"] != "trash"}
-    for row in other_rows:
-        if row["status"] != "trash" and (row["slot"] in own or row["slot"] in definition.removed):
-            raise errors.slot_taken(times.format_datetime(row["slot"]))
-    list_dates_or_raise(definition, now + COMPARED_PERIOD)
 
 
 def _plan_move(definition: Definition, series_id: int, row: Row, *, keeps_rule: bool) -> Values:

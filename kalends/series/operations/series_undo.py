@@ -90,7 +90,6 @@ async def _restore(kind: Kind, context: OperationContext, series: Row) -> Summar
 
 
 async def _load_rows(tx: Transaction, series_id: int, event_ids: Iterable[int]) -> dict[int, Row]:
-    """Return a series' events and the given former events, by event ID."""
     where = Sql(
         "r.site_id = ? AND (r.series_id = ? OR r.id = ANY(?)) ORDER BY r.slot", tx.site.id, series_id, list(event_ids)
     )
@@ -130,16 +129,12 @@ def _undo(changes: Sequence[Row], caused: Sequence[Sequence[Row]], rows: Mapping
         restoration.series.update(decode_columns(change["before"]))
         for entry in reversed(entries):
             if entry["kind"] == SERIES.name:
-                _undo_other(restoration, entry)
+                # Trash a series that was split off; restore one that was merged.
+                columns = {"status": "trash"} if entry["action"] == "create" else decode_columns(entry["before"])
+                restoration.others.setdefault(entry["record_id"], {}).update(columns)
             elif (row := rows.get(entry["record_id"])) is not None:
                 _undo_event(restoration, row, entry)
     return restoration
-
-
-def _undo_other(restoration: Restoration, entry: Row) -> None:
-    """Undo a change to another series: trash it if it was split off, restore it if it was merged."""
-    columns = {"status": "trash"} if entry["action"] == "create" else decode_columns(entry["before"])
-    restoration.others.setdefault(entry["record_id"], {}).update(columns)
 
 
 def _undo_event(restoration: Restoration, row: Row, entry: Row) -> None:

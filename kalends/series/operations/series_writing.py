@@ -65,8 +65,6 @@ class ExistingRecords:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The columns and links that a group of dates shares."""
-
     columns: Mapping[LiteralString, Any]
     links: Links
     derived: Values  # columns computed from `columns`
@@ -168,7 +166,12 @@ async def write_dates(
     for match in matches:
         if match.row is not None and not match.slot_only:
             check_permission(write.actor, match.row)
-    _check_losses(write, matches, summary)
+    # Events with overrides are trashed only if the caller has confirmed this.
+    for match in matches:
+        if match.row is not None and match.date is None and match.row["own_fields"]:
+            summary.lost_own.append(_describe_own(match.row, match.row["own_fields"]))
+    if summary.lost_own and not write.replaces_own:
+        raise errors.series_overrides_lost(summary.lost_own)
     all_dates = [match.date for match in matches if match.date]
     (contents,) = await resolve_contents(tx, [(write.definition, all_dates)])
     await _change_events(tx, write, matches, contents, summary)
@@ -223,7 +226,6 @@ def _reuse_trashed(match: Match, trashed: Mapping[datetime, Row]) -> Match:
 
 
 def check_number(count: int, param: str) -> None:
-    """Raise if an action changes too many dates."""
     if count > MAX_DATES:
         raise errors.invalid(
             param,
@@ -258,19 +260,9 @@ def check_permission(actor: Actor | None, row: Row) -> None:
 
 
 def require_publisher(actor: Actor, records: Iterable[Mapping[str, Any]]) -> None:
-    """Raise if a record would become public and the actor may not publish."""
     statuses = {columns.get("status") for columns in records}
     if statuses & PUBLISHING_STATUSES and not permissions.may_publish(actor):
         raise permissions.permission_error(actor, Message("only authors and editors can publish."))
-
-
-def _check_losses(write: SeriesWrite, matches: Sequence[Match], summary: Summary) -> None:
-    """Raise if events with overrides would be trashed, unless the caller has confirmed this."""
-    for match in matches:
-        if match.row is not None and match.date is None and match.row["own_fields"]:
-            summary.lost_own.append(_describe_own(match.row, match.row["own_fields"]))
-    if summary.lost_own and not write.replaces_own:
-        raise errors.series_overrides_lost(summary.lost_own)
 
 
 def _describe_own(row: Row, fields: Iterable[str]) -> dict[str, Any]:
