@@ -29,10 +29,7 @@ OPERATIONS: Final = {
                 "enum": ["POST", "PUT", "PATCH", "DELETE"],
                 "description": N_("The method of the write"),
             },
-            "path": {
-                "type": "string",
-                "description": N_("Path below the namespace of the API, such as `/events/7`"),
-            },
+            "path": {"type": "string", "description": N_("Path below the namespace of the API, such as `/events/7`")},
             "body": {"type": "object", "description": N_("The parameters of the write, as in a single request")},
             "if_match": {
                 "type": ["integer", "string"],

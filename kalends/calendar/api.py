@@ -24,12 +24,7 @@ CHANGES_PER_PAGE: Final = param(
 )
 BEFORE: Final = param("before", params.integer(minimum=1), "Only changes before this revision, or a `next_before`")
 CHANGES_PARAMS: Final = (
-    param(
-        "since",
-        params.TOKEN,
-        "Last revision the client has, or a `next_since`; 0 for a full sync",
-        default="0",
-    ),
+    param("since", params.TOKEN, "Last revision the client has, or a `next_since`; 0 for a full sync", default="0"),
     param("kind", params.one_of(*[kind.name for kind in LOGGED_KINDS]), "Only records of this kind"),
     CHANGES_PER_PAGE,
     *[row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS],

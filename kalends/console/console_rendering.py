@@ -162,13 +162,7 @@ _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partia
 _ENVIRONMENT.globals.update(rich_text_source=rich_text_source, LANGUAGES=LANGUAGES)
 
 
-def show(
-    console_request: ConsoleRequest,
-    template: str,
-    *,
-    status: int = 200,
-    **values: Any,
-) -> Response:
+def show(console_request: ConsoleRequest, template: str, *, status: int = 200, **values: Any) -> Response:
     """Render a console page. Caches never store the response."""
     translate = translator(console_request.language)
     site = console_request.loaded_site
@@ -222,11 +216,7 @@ def respond_json(console_request: ConsoleRequest, body: Mapping[str, Any]) -> Re
 
 # Request handling. Errors become pages.
 
-TITLES = {
-    403: N_("You may not do this"),
-    404: N_("There is no such page"),
-    429: N_("Try again later"),
-}
+TITLES = {403: N_("You may not do this"), 404: N_("There is no such page"), 429: N_("Try again later")}
 
 
 async def serve_console(console_request: ConsoleRequest) -> Response:

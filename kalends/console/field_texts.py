@@ -16,10 +16,7 @@ from kalends.rendering.cards import STATE_LABELS
 from kalends.rendering.page_locale import PageLocale, make_page_locale
 
 # Parameters that are merged, chosen and shown together as one field.
-GROUPS: Final = {
-    "dates": ("start_date", "end_date", "timezone", "all_day"),
-    "position": ("geo_lat", "geo_lng"),
-}
+GROUPS: Final = {"dates": ("start_date", "end_date", "timezone", "all_day"), "position": ("geo_lat", "geo_lng")}
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
 
 

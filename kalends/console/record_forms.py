@@ -158,10 +158,7 @@ ORGANIZER_FORM: Final = RecordForm(
     (
         FieldGroup(
             N_("Name and contact"),
-            (
-                FormField("organizer", N_("Name"), is_required=True),
-                *_inputs(ORGANIZER_FIELDS, "email"),
-            ),
+            (FormField("organizer", N_("Name"), is_required=True), *_inputs(ORGANIZER_FIELDS, "email")),
             is_folded=False,
         ),
         FieldGroup(N_("Description"), (DESCRIPTION,)),

@@ -30,12 +30,7 @@ JSON = "application/json; charset=UTF-8"
 
 
 def respond(
-    outcome: Outcome,
-    fields: list[str],
-    envelope: bool,
-    known_etags: Iterable[str],
-    *,
-    language: str = DEFAULT,
+    outcome: Outcome, fields: list[str], envelope: bool, known_etags: Iterable[str], *, language: str = DEFAULT
 ) -> Response:
     """Return the response for an outcome, or 304 if the client's copy is current."""
     headers = _page_headers(outcome)
@@ -69,11 +64,7 @@ def encode_json(body: object, language: str) -> bytes:
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
-    return {
-        "code": error.code,
-        "message": error.message,
-        "data": {"status": error.status, **error.data},
-    }
+    return {"code": error.code, "message": error.message, "data": {"status": error.status, **error.data}}
 
 
 def error_response(error: ApiError, language: str = DEFAULT, *, envelope: bool = False) -> Response:

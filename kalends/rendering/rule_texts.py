@@ -10,13 +10,7 @@ from babel.lists import format_list
 
 from kalends.core.messages import Message, Translate, translator
 from kalends.core.recurrence import Rule
-from kalends.core.recurrence.rule_sentences import (
-    DayOfYear,
-    MonthName,
-    Numbers,
-    WeekdayNames,
-    find_sentence,
-)
+from kalends.core.recurrence.rule_sentences import DayOfYear, MonthName, Numbers, WeekdayNames, find_sentence
 
 _LEAP_YEAR = 2000
 # CLDR formats the first of the month like other days, but these languages use an ordinal number.

@@ -116,9 +116,7 @@ async def has_other_dates(tx: Transaction, series_id: int, event_id: int) -> boo
     found = await tx.fetch_value(
         Sql(
             "SELECT true FROM events WHERE site_id = ? AND series_id = ? AND id <> ? AND status <> 'trash' LIMIT 1",
-            tx.site.id,
-            series_id,
-            event_id,
+            *(tx.site.id, series_id, event_id),
         )
     )
     return bool(found)
@@ -137,9 +135,7 @@ async def fetch_incomplete(tx: Transaction, ids: Sequence[int], horizon: datetim
             "SELECT id, slug, published_at, modified_utc, created_until, " + columns + " FROM series "
             "WHERE site_id = ? AND id = ANY(?) AND created_until < ? AND status <> 'trash' "
             "ORDER BY created_until, id",
-            tx.site.id,
-            list(ids),
-            horizon,
+            *(tx.site.id, list(ids), horizon),
         )
     )
 
@@ -153,9 +149,7 @@ async def list_slots(tx: Transaction, series: Sequence[Record]) -> set[tuple[int
     rows = await tx.fetch_all(
         Sql(
             "SELECT series_id, slot FROM events WHERE site_id = ? AND series_id = ANY(?) AND slot > ?",
-            tx.site.id,
-            [row["id"] for row in series],
-            first,
+            *(tx.site.id, [row["id"] for row in series], first),
         )
     )
     return {(row["series_id"], row["slot"]) for row in rows}
@@ -175,9 +169,7 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
             """SELECT id, status = 'publish' AND NOT hide_from_listings AS public,
                     template, content_changes FROM series
                 WHERE site_id = ? AND (template::text LIKE ? OR content_changes::text LIKE ?)""",
-            tx.site.id,
-            f'%"{column}"%{old_id}%',
-            f'%"{column}"%{old_id}%',
+            *(tx.site.id, f'%"{column}"%{old_id}%', f'%"{column}"%{old_id}%'),
         )
     )
     for row in rows:
@@ -196,9 +188,7 @@ async def replace_author(tx: Transaction, old_id: int, new_id: int) -> None:
         Sql(
             """UPDATE series SET template = jsonb_set(template, '{author_id}', to_jsonb(?::bigint))
                 WHERE site_id = ? AND template -> 'author_id' = to_jsonb(?::bigint)""",
-            new_id,
-            tx.site.id,
-            old_id,
+            *(new_id, tx.site.id, old_id),
         )
     )
     await tx.execute(
@@ -208,9 +198,7 @@ async def replace_author(tx: Transaction, old_id: int, new_id: int) -> None:
                         THEN jsonb_set(c, '{set,author_id}', to_jsonb(?::bigint)) ELSE c END ORDER BY n)
                     FROM jsonb_array_elements(content_changes) WITH ORDINALITY AS e (c, n))
                 WHERE site_id = ? AND content_changes <> '[]'""",
-            old_id,
-            new_id,
-            tx.site.id,
+            *(old_id, new_id, tx.site.id),
         )
     )
 
@@ -218,12 +206,7 @@ async def replace_author(tx: Transaction, old_id: int, new_id: int) -> None:
 async def _write_content(tx: Transaction, row: Record, columns: Mapping[LiteralString, str]) -> None:
     before = encode_columns({name: row[name] for name in columns})
     revision = tx.changes.record(
-        "series",
-        row["id"],
-        "update",
-        before=before,
-        after=encode_columns({**columns}),
-        was_public=row["public"],
+        "series", row["id"], "update", before=before, after=encode_columns({**columns}), was_public=row["public"]
     )
     values: dict[LiteralString, object] = {**columns, "revision": revision, "modified_utc": tx.now}
     await record_tables.change(tx, "series", row["id"], values)
@@ -286,10 +269,7 @@ async def insert_links(
             "SELECT e.site_id, e.id, l.id, l.position, e.start_utc, e.listed, e.status = 'publish' "
             "FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]) AS l (event_id, id, position) "
             "JOIN events e ON e.site_id = ? AND e.id = l.event_id",
-            list(event_ids),
-            list(linked_ids),
-            list(positions),
-            tx.site.id,
+            *(list(event_ids), list(linked_ids), list(positions), tx.site.id),
         )
     )
 

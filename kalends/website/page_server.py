@@ -175,10 +175,7 @@ def match_route(page_request: PageRequest) -> None:
     if page_request.path.startswith(f"{EMBED}/"):
         _match_embedded(page_request)
         return
-    page_request.route, page_request.path_params = page_request.routes.router.find(page_request.path) or (
-        None,
-        {},
-    )
+    page_request.route, page_request.path_params = page_request.routes.router.find(page_request.path) or (None, {})
     page_request.is_moved = _may_redirect(page_request) and _has_old_parameters(page_request, query)
     if page_request.is_moved:
         page_request.route = None

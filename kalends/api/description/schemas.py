@@ -247,9 +247,7 @@ RULE: Final = record(
         "rrule": with_description(TEXT, N_("The rule in the form of RFC 5545")),
         "frequency": {"type": "string", "enum": ["daily", "weekly", "monthly", "yearly"]},
         "interval": NON_NEGATIVE,
-        "weekdays": array(
-            {"anyOf": [TEXT, record({"weekday": TEXT, "ordinal": {"type": "integer"}})]},
-        ),
+        "weekdays": array({"anyOf": [TEXT, record({"weekday": TEXT, "ordinal": {"type": "integer"}})]}),
         "month_days": array({"type": "integer"}),
         "months": array({"type": "integer"}),
         "set_positions": array({"type": "integer"}),
@@ -450,8 +448,7 @@ def changes_schema() -> Schema:
         "id": ID,
     }
     deleted = record(
-        {**entry, "deleted": {"const": True}},
-        description=N_("The record was deleted or is hidden from the user"),
+        {**entry, "deleted": {"const": True}}, description=N_("The record was deleted or is hidden from the user")
     )
     existing = [
         record(
@@ -498,7 +495,7 @@ def _error(code: Schema, data: Schema) -> Schema:
 
 STATUS: Final[Schema] = {"type": "integer", "minimum": 400, "maximum": 599}
 PARAM_ERROR: Final = record(
-    {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})},
+    {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})}
 )
 # The statuses of errors with more data, and this data.
 _ERROR_DATA: Final[dict[str, tuple[Schema, Schema]]] = {
@@ -517,7 +514,7 @@ _ERROR_DATA: Final[dict[str, tuple[Schema, Schema]]] = {
             "params": with_description(
                 {"type": "object", "additionalProperties": TEXT},
                 N_("New names that the caller may not create, by parameter"),
-            ),
+            )
         },
     ),
     "term_exists": ({"const": 400}, {"term_id": ID}),
@@ -552,14 +549,7 @@ ROUTE: Final = record(
     optional=("_links",),
 )
 ARGUMENT: Final = record(
-    {
-        "type": TEXT,
-        "items": ANY,
-        "enum": array(TEXT),
-        "description": TEXT,
-        "required": FLAG,
-        "default": ANY,
-    },
+    {"type": TEXT, "items": ANY, "enum": array(TEXT), "description": TEXT, "required": FLAG, "default": ANY},
     optional=("type", "items", "enum", "description", "default"),
 )
 INDEX: Final = record(

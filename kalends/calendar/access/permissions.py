@@ -270,11 +270,7 @@ async def _count(context: OperationContext, number: int) -> bool:
                 ON CONFLICT (site_id, user_id) DO UPDATE SET day = excluded.day,
                     count = CASE WHEN d.day = excluded.day THEN d.count + excluded.count ELSE excluded.count END
                 WHERE d.day <> excluded.day OR d.count + excluded.count <= ? RETURNING true""",
-            tx.site.id,
-            actor.user_id,
-            tx.now.date(),
-            number,
-            limit,
+            *(tx.site.id, actor.user_id, tx.now.date(), number, limit),
         )
     )
     return bool(is_within_limit)

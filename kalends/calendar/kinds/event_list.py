@@ -71,9 +71,7 @@ async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int
     rows = await query.transaction.fetch_all(
         Sql(
             "SELECT id, slug FROM " + table + " WHERE site_id = ? AND (id = ANY(?) OR slug = ANY(?))",
-            query.site.id,
-            numbers,
-            [*slugs, *map(str, numbers)],
+            *(query.site.id, numbers, [*slugs, *map(str, numbers)]),
         )
     )
     by_id, by_slug = {row["id"] for row in rows}, {row["slug"]: row["id"] for row in rows}
@@ -190,10 +188,7 @@ async def _near_clause(_: float, query: ListQuery) -> Clause:
         Sql(
             """SELECT v.id FROM venues v WHERE v.site_id = ? AND v.status = 'publish'
                 AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)""",
-            query.site.id,
-            values["geoloc_lng"],
-            values["geoloc_lat"],
-            read_radius(query),
+            *(query.site.id, values["geoloc_lng"], values["geoloc_lat"], read_radius(query)),
         )
     )
     return LinkCondition(query.site.id, "event_venues", "venue_id", [row["id"] for row in rows])

@@ -77,10 +77,7 @@ def plan_first_dates(query: ListQuery, window: Window, clauses: list[Clause], li
     rest = _order_and_limit(query, limit) if by_start else Sql("OFFSET 0")
     steps = _with_columns(query, _select_steps(query, window, rest))
     others = [source for source in (_select_running(query, window), _select_next(query, window)) if source]
-    return [
-        *plan_branches(query, window, [Sql(SINGLE)]),
-        *[(source, Sql("true")) for source in (steps, *others)],
-    ]
+    return [*plan_branches(query, window, [Sql(SINGLE)]), *[(source, Sql("true")) for source in (steps, *others)]]
 
 
 def count_first_dates(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:

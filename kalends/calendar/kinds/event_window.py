@@ -152,11 +152,7 @@ def join_distance(query: ListQuery, start_from: datetime | None, start_to: datet
                         AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)
                     OFFSET 0) d
                 JOIN event_venues l ON l.site_id = ? AND l.venue_id = d.id""",
-            *point,
-            site_id,
-            *point,
-            read_radius(query),
-            site_id,
+            *(*point, site_id, *point, read_radius(query), site_id),
         )
         + limits
         + Sql("GROUP BY l.event_id) g ON g.event_id = r.id")

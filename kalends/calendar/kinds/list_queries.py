@@ -175,11 +175,7 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
                 WHERE r.duration_class = w.duration_class AND r.start_utc >= w.since AND r.site_id = ?
                     AND NOT r.hide_from_listings AND r.start_utc < """
         + UNSEEN_INSTANT + " AND r.end_utc > " + UNSEEN_INSTANT + " AND",
-        [n for n, _ in classes],
-        [since for _, since in classes],
-        query.site.id,
-        start_from,
-        end_to,
+        *([n for n, _ in classes], [since for _, since in classes], query.site.id, start_from, end_to),
     )  # fmt: skip
     return Sql("SELECT") + started + Sql("-") + too_late + Sql("+") + around + query.visible + Sql("OFFSET 0) r)")
 
@@ -200,9 +196,7 @@ def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:
         total += Sql(
             "+ (SELECT count(*) FROM events r WHERE r.site_id = ? AND NOT r.hide_from_listings"
             " AND r.start_utc = ? AND r.end_utc = ? AND",
-            query.site.id,
-            border,
-            border,
+            *(query.site.id, border, border),
         )
         total += query.visible + Sql(")")
     return total
@@ -218,9 +212,7 @@ def _count_since(query: ListQuery, side: str, instant: datetime | None) -> Sql:
     rest = Sql(
         "(SELECT count(*) FROM events r WHERE r.site_id = ? AND NOT r.hide_from_listings AND "
         + column + " >= " + UNSEEN_INSTANT + " AND " + column + " < " + UNSEEN_INSTANT + " AND",
-        query.site.id,
-        instant,
-        midnight,
+        *(query.site.id, instant, midnight),
     )  # fmt: skip
     return Sql("(") + rest + query.visible + Sql(") +") + _sum_days(query, counter, midnight) + Sql(")")
 

@@ -114,16 +114,8 @@ FILTERS = (
 )
 FIELDS = (
     param("title", params.text(partial(clean_plain, limit=500)), "The title; by default the file name"),
-    param(
-        "alt_text",
-        params.text(partial(clean_plain, limit=2000)),
-        "Alternative text",
-    ),
-    param(
-        "caption",
-        params.text(partial(clean_term_description, limit=10_000)),
-        "Caption, such as the photo credit",
-    ),
+    param("alt_text", params.text(partial(clean_plain, limit=2000)), "Alternative text"),
+    param("caption", params.text(partial(clean_term_description, limit=10_000)), "Caption, such as the photo credit"),
     param("focus_x", FRACTION, "Horizontal focal point, from 0 (left) to 1 (right)"),
     param("focus_y", FRACTION, "Vertical focal point, from 0 (top) to 1 (bottom)"),
 )
@@ -145,10 +137,7 @@ MEDIA = Kind(
         to_json=serialize_media,
         order=order_media,
     ),
-    writes=Writes(
-        to_columns=build_media_columns,
-        after_update=after_media_update,
-    ),
+    writes=Writes(to_columns=build_media_columns, after_update=after_media_update),
     is_post=False,
     is_extension=True,
     is_media=True,

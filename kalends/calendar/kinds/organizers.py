@@ -74,7 +74,6 @@ ORGANIZERS = Kind(
         to_json_ld=describe_organizer,
     ),
     writes=Writes(
-        to_columns=build_organizer_columns,
-        passthrough_columns=("title", "description", *names_of(ORGANIZER_FIELDS)),
+        to_columns=build_organizer_columns, passthrough_columns=("title", "description", *names_of(ORGANIZER_FIELDS))
     ),
 )

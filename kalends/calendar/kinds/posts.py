@@ -123,9 +123,7 @@ def post_fields() -> tuple[Param, ...]:
         param("date_utc", params.DATE_TIME, "The publication date in UTC"),
         param("status", params.STATUS, "The post status"),
         param(
-            "image",
-            params.IMAGE,
-            "The featured image: ID of an image in the media library, or URL to fetch it from",
+            "image", params.IMAGE, "The featured image: ID of an image in the media library, or URL to fetch it from"
         ),
     )
 

@@ -143,11 +143,7 @@ async def _choose_slug(context: WriteContext, table: LiteralString, parent: int 
     if arguments.get("slug"):
         return await record_tables.find_free_slug(tx, table, arguments["slug"], context.record_id)
     existing_id = await tx.fetch_value(
-        Sql(
-            "SELECT id FROM " + table + " WHERE site_id = ? AND name_folded = ?",
-            tx.site.id,
-            fold(arguments["name"]),
-        )
+        Sql("SELECT id FROM " + table + " WHERE site_id = ? AND name_folded = ?", tx.site.id, fold(arguments["name"]))
         + (Sql("AND parent IS NOT DISTINCT FROM ?::bigint", parent) if is_nested else Sql(""))
         + Sql("LIMIT 1")
     )
@@ -321,9 +317,7 @@ async def _check_parent(context: WriteContext, parent: int) -> None:
             )
             SELECT id FROM line
             """,
-            context.site.id,
-            parent,
-            context.site.id,
+            *(context.site.id, parent, context.site.id),
         )
     )
     if not ancestors:
@@ -377,10 +371,7 @@ CATEGORIES = Kind(
         to_json=serialize_category,
         order=order_terms,
     ),
-    writes=Writes(
-        to_columns=build_category_columns,
-        after_update=after_category_update,
-    ),
+    writes=Writes(to_columns=build_category_columns, after_update=after_category_update),
     is_post=False,
     is_nested=True,
 )
@@ -419,8 +410,6 @@ TAGS = Kind(
         to_json=serialize_tag,
         order=order_terms,
     ),
-    writes=Writes(
-        to_columns=build_tag_columns,
-    ),
+    writes=Writes(to_columns=build_tag_columns),
     is_post=False,
 )

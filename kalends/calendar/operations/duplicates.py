@@ -107,9 +107,7 @@ def _select_similar(
                     AND NOT EXISTS (SELECT FROM not_duplicates d WHERE d.site_id = r.site_id
                         AND d.event_id = least(r.id, ?) AND d.other_id = greatest(r.id, ?)) AND
         """,
-        tx.site.id,
-        *span,
-        *[own_id] * 3,
+        *(tx.site.id, *span, *[own_id] * 3),
     )
     similar = Sql(
         """
@@ -119,11 +117,7 @@ def _select_similar(
             ORDER BY n.folded = ? DESC, greatest(similarity(n.folded, ?), word_similarity(?, n.folded) * 0.9) DESC
             LIMIT ?)
         """,
-        MAX_COMPARED,
-        folded,
-        website,
-        *[folded] * 6,
-        MAX_RATED,
+        *(MAX_COMPARED, folded, website, *[folded] * 6, MAX_RATED),
     )
     return Sql(_FACTS.text, tx.site.id) + near + visible + similar
 
@@ -260,9 +254,7 @@ async def remember_different(tx: Transaction, event_id: int, other_id: int) -> N
     await tx.execute(
         Sql(
             "INSERT INTO not_duplicates (site_id, event_id, other_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            tx.site.id,
-            min(event_id, other_id),
-            max(event_id, other_id),
+            *(tx.site.id, min(event_id, other_id), max(event_id, other_id)),
         )
     )
 

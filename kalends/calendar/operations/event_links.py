@@ -182,9 +182,7 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
         context,
         Sql(
             "(r.slug = ? OR r.name_folded = ?) ORDER BY r.slug <> ?, r.id LIMIT 1",
-            normalize_lookup(entry),
-            fold(name),
-            normalize_lookup(entry),
+            *(normalize_lookup(entry), fold(name), normalize_lookup(entry)),
         ),
     )
     if rows:

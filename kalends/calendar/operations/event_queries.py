@@ -182,9 +182,7 @@ async def find_named(context: OperationContext, kind: Kind, text: str) -> list[i
         _select_named(context, kind)
         + Sql(
             "AND (r.id = ? OR r.search_text LIKE ?) ORDER BY r.id LIMIT ?",
-            parse_id(text) or 0,
-            condition,
-            MAX_MATCHES,
+            *(parse_id(text) or 0, condition, MAX_MATCHES),
         )
     )
     wanted = fold(text)
@@ -245,11 +243,7 @@ async def list_frequent(kind: Kind, context: OperationContext, limit: int) -> li
         + " x WHERE x.site_id = e.site_id AND x.event_id = e.id OFFSET 0) l UNION ALL (SELECT n.id, NULL FROM "
         + kind.name + " n WHERE n.site_id = ? ORDER BY n.published_at DESC, n.id DESC LIMIT ?)) c GROUP BY 1) u"
         " ON u.id = r.id WHERE r.site_id = ? AND",
-        site_id,
-        RECENT_EVENTS,
-        site_id,
-        limit,
-        site_id,
+        *(site_id, RECENT_EVENTS, site_id, limit, site_id),
     )  # fmt: skip
     rows = await context.transaction.fetch_all(
         _select_choices(kind)
@@ -337,9 +331,7 @@ async def find_tag_ids(tx: Transaction, names: Sequence[str]) -> list[int | str]
         Sql(
             """SELECT id, name_folded, slug FROM tags
                 WHERE site_id = ? AND (name_folded = ANY(?) OR slug = ANY(?)) ORDER BY id DESC""",
-            tx.site.id,
-            [fold(name) for name in names],
-            [fold(name) for name in names],
+            *(tx.site.id, [fold(name) for name in names], [fold(name) for name in names]),
         )
     )
     ids: dict[str, int] = {row["slug"]: row["id"] for row in rows} | {row["name_folded"]: row["id"] for row in rows}

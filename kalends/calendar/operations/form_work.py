@@ -103,11 +103,7 @@ async def find_changed(context: OperationContext, first: int, last: int) -> list
         Sql(
             """SELECT record_id, max(revision) AS revision FROM changes WHERE site_id = ? AND kind = 'events'
                 AND user_id = ? AND revision > ? AND revision <= ? GROUP BY record_id ORDER BY 2 LIMIT ?""",
-            context.transaction.site.id,
-            context.actor.user_id,
-            first,
-            last,
-            MAX_EVENTS,
+            *(context.transaction.site.id, context.actor.user_id, first, last, MAX_EVENTS),
         )
     )
     return [Target(row["record_id"], row["revision"]) for row in rows]
@@ -187,10 +183,7 @@ async def _choose_parent(kind: Kind, context: OperationContext, row: Row, target
             )
             SELECT true FROM line WHERE id = ?
             """,
-            tx.site.id,
-            target["id"],
-            tx.site.id,
-            row["id"],
+            *(tx.site.id, target["id"], tx.site.id, row["id"]),
         )
     )
     parent: int | None = row["parent"] if is_below else target["id"]

@@ -128,10 +128,7 @@ async def find_place(context: OperationContext, name: str) -> tuple[float, float
             """SELECT r.geo_lat, r.geo_lng FROM venues r WHERE r.site_id = ? AND r.status = 'publish'
                 AND r.geo_lat IS NOT NULL AND r.search_text LIKE ?
                 ORDER BY lower(r.city) <> lower(?), lower(r.title) <> lower(?), r.id LIMIT 1""",
-            tx.site.id,
-            like_pattern(folded_name),
-            name,
-            name,
+            *(tx.site.id, like_pattern(folded_name), name, name),
         )
     )
     return (row["geo_lat"], row["geo_lng"]) if row else None

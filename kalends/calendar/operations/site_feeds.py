@@ -200,9 +200,7 @@ async def find_withdrawn_event(context: OperationContext) -> Row:
             + WITHDRAWN_COLUMNS
             + """ FROM events r WHERE r.site_id = ? AND r.slug = ANY(?)
                 AND r.withdrawn_at > ? AND r.status <> 'publish' ORDER BY r.slug""",
-            tx.site.id,
-            [slug, slug + TRASHED_SUFFIX],
-            tx.now - WITHDRAWN_PERIOD,
+            *(tx.site.id, [slug, slug + TRASHED_SUFFIX], tx.now - WITHDRAWN_PERIOD),
         )
     )
     if row is None:

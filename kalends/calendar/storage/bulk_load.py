@@ -139,9 +139,7 @@ async def ensure_authors(transaction: Transaction) -> list[int]:
     await transaction.execute(
         Sql(
             "INSERT INTO users (site_id, id, login, display_name, role) VALUES (?, ?, ?, 'Made up', 'editor')",
-            site_id,
-            user_id,
-            f"made-up-{user_id}",
+            *(site_id, user_id, f"made-up-{user_id}"),
         )
     )
     return [user_id]

@@ -37,13 +37,7 @@ async def save_draft(
                 fields = excluded.fields, saved_at = excluded.saved_at
             RETURNING xmax = 0 AS is_new
             """,
-            tx.site.id,
-            user_id,
-            kind,
-            key,
-            base_revision,
-            orjson.dumps(list(pairs)).decode(),
-            tx.now,
+            *(tx.site.id, user_id, kind, key, base_revision, orjson.dumps(list(pairs)).decode(), tx.now),
         )
     )
     return bool(row and row["is_new"])
@@ -58,13 +52,7 @@ async def remove_oldest(tx: Transaction, user_id: int, kind: str) -> None:
                 SELECT o.draft_key FROM drafts o WHERE o.site_id = ? AND o.user_id = ? AND o.kind = ?
                 ORDER BY o.saved_at DESC OFFSET ?)
             """,
-            tx.site.id,
-            user_id,
-            kind,
-            tx.site.id,
-            user_id,
-            kind,
-            MAX_DRAFTS,
+            *(tx.site.id, user_id, kind, tx.site.id, user_id, kind, MAX_DRAFTS),
         )
     )
 
@@ -74,10 +62,7 @@ async def find_draft(tx: Transaction, user_id: int, kind: str, key: str) -> Draf
         Sql(
             """SELECT draft_key, base_revision, fields, saved_at FROM drafts
                 WHERE site_id = ? AND user_id = ? AND kind = ? AND draft_key = ?""",
-            tx.site.id,
-            user_id,
-            kind,
-            key,
+            *(tx.site.id, user_id, kind, key),
         )
     )
     return _read_row(row) if row else None
@@ -90,10 +75,7 @@ async def list_new_drafts(tx: Transaction, user_id: int, kind: str, limit: int) 
             """SELECT draft_key, base_revision, fields, saved_at FROM drafts
                 WHERE site_id = ? AND user_id = ? AND kind = ? AND draft_key !~ '^[0-9]+$'
                 ORDER BY saved_at DESC LIMIT ?""",
-            tx.site.id,
-            user_id,
-            kind,
-            limit,
+            *(tx.site.id, user_id, kind, limit),
         )
     )
     return [_read_row(row) for row in rows]
@@ -103,10 +85,7 @@ async def remove_drafts(tx: Transaction, user_id: int, kind: str, keys: Sequence
     await tx.execute(
         Sql(
             "DELETE FROM drafts WHERE site_id = ? AND user_id = ? AND kind = ? AND draft_key = ANY(?)",
-            tx.site.id,
-            user_id,
-            kind,
-            list(keys),
+            *(tx.site.id, user_id, kind, list(keys)),
         )
     )
 
@@ -135,10 +114,7 @@ async def save(tx: Transaction, user_id: int, name: str, query: str) -> None:
         Sql(
             """INSERT INTO saved_filters (site_id, user_id, name, query) VALUES (?, ?, ?, ?)
                 ON CONFLICT (site_id, user_id, name) DO UPDATE SET query = excluded.query""",
-            tx.site.id,
-            user_id,
-            name,
-            query,
+            *(tx.site.id, user_id, name, query),
         )
     )
 

@@ -33,12 +33,7 @@ async def list_record_changes(
                 AND NOT (c.action = 'update' AND c.user_id IS NULL AND c.before IS NULL AND c.after IS NULL)
             ORDER BY c.revision DESC LIMIT ?
             """,
-            tx.site.id,
-            kind,
-            record_id,
-            after,
-            before,
-            limit,
+            *(tx.site.id, kind, record_id, after, before, limit),
         )
     )
 
@@ -49,10 +44,7 @@ async def is_only_derived(tx: Transaction, kind: str, record_id: int, since: int
         Sql(
             """SELECT bool_and(is_derived) FROM changes
                 WHERE site_id = ? AND kind = ? AND record_id = ? AND revision > ?""",
-            tx.site.id,
-            kind,
-            record_id,
-            since,
+            *(tx.site.id, kind, record_id, since),
         )
     )
     return bool(found)
@@ -72,10 +64,7 @@ async def list_changed_records(
         Sql(
             """(SELECT revision, kind, record_id, true FROM changes WHERE site_id = ? AND revision > ?
                 AND action = 'delete' AND kind = ANY(?) ORDER BY revision LIMIT ?)""",
-            tx.site.id,
-            max(since, snapshot_revision),
-            list(kinds),
-            limit,
+            *(tx.site.id, max(since, snapshot_revision), list(kinds), limit),
         )
     )
     return await tx.fetch_all(
@@ -124,10 +113,7 @@ async def trim_log(tx: Transaction, before: Any) -> int:
             """SELECT max(revision) FROM changes WHERE site_id = ? AND changed_at < ?
                 AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND changed_at >= ?),
                     9223372036854775807)""",
-            tx.site.id,
-            before,
-            tx.site.id,
-            before,
+            *(tx.site.id, before, tx.site.id, before),
         )
     )
     if last is None:
@@ -167,10 +153,7 @@ async def find_response(tx: Transaction, user_id: int, key: str, fingerprint: by
             WHERE site_id = ? AND user_id = ? AND key = ? AND created_at > ?::timestamptz - interval '1 day'
             FOR UPDATE
             """,
-            tx.site.id,
-            user_id,
-            key,
-            tx.now,
+            *(tx.site.id, user_id, key, tx.now),
         )
     )
     if row is None:

@@ -83,9 +83,7 @@ async def write_revisions(
         + modified
         + Sql(
             "FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
-            list(ids),
-            list(revisions),
-            tx.site.id,
+            *(list(ids), list(revisions), tx.site.id),
         )
     )
 
@@ -118,9 +116,7 @@ async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_i
         rows = await tx.fetch_all(
             Sql(
                 "SELECT slug FROM " + table + " WHERE site_id = ? AND slug = ANY(?) AND id <> ?",
-                tx.site.id,
-                [add_number(slug, n) for n in numbers],
-                own_id,
+                *(tx.site.id, [add_number(slug, n) for n in numbers], own_id),
             )
         )
         # A long slug is truncated before its number is added, so several numbers can produce the same slug.
@@ -151,9 +147,7 @@ async def replace_links(
     await tx.execute(
         Sql(
             "DELETE FROM " + table + " WHERE site_id = ? AND event_id = ANY(?) AND NOT " + column + " = ANY(?)",
-            tx.site.id,
-            event_ids,
-            ids,
+            *(tx.site.id, event_ids, ids),
         )
     )
     if not ids:
@@ -165,9 +159,7 @@ async def replace_links(
             "FROM events e, unnest(?::bigint[]) WITH ORDINALITY AS l (id, position) "
             "WHERE e.site_id = ? AND e.id = ANY(?) "
             "ON CONFLICT (site_id, event_id, " + column + ") DO UPDATE SET position = excluded.position",
-            ids,
-            tx.site.id,
-            event_ids,
+            *(ids, tx.site.id, event_ids),
         )
     )
 
@@ -200,17 +192,13 @@ async def unlink_events(
     """
     chosen = Sql(
         "SELECT event_id FROM " + table + " WHERE site_id = ? AND " + column + " = ? LIMIT ?",
-        tx.site.id,
-        record_id,
-        limit,
+        *(tx.site.id, record_id, limit),
     )
     ids = [row["event_id"] for row in await tx.fetch_all(chosen)]
     await tx.execute(
         Sql(
             "DELETE FROM " + table + " WHERE site_id = ? AND " + column + " = ? AND event_id = ANY(?)",
-            tx.site.id,
-            record_id,
-            ids,
+            *(tx.site.id, record_id, ids),
         )
     )
     rows = await tx.fetch_all(
@@ -240,9 +228,7 @@ async def record_category_event_changes(tx: Transaction, category_id: int) -> No
                 JOIN event_categories l ON l.site_id = ? AND l.category_id = tree.id
                 JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id ORDER BY e.id
                 """,
-            category_id,
-            tx.site.id,
-            tx.site.id,
+            *(category_id, tx.site.id, tx.site.id),
         )
     )
     await record_changes(tx, "events", rows)
@@ -253,9 +239,7 @@ async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
     rows = await tx.fetch_all(
         Sql(
             CATEGORY_TREE + "SELECT id, true AS public FROM tree WHERE id <> ? ORDER BY id",
-            category_id,
-            tx.site.id,
-            category_id,
+            *(category_id, tx.site.id, category_id),
         )
     )
     await record_changes(tx, "categories", rows, is_derived=True)
@@ -371,10 +355,7 @@ async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_
         Sql(
             "INSERT INTO slug_redirects (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
-            tx.site.id,
-            table,
-            slug,
-            record_id,
+            *(tx.site.id, table, slug, record_id),
         )
     )
 
@@ -385,10 +366,7 @@ async def add_redirects(tx: Transaction, table: LiteralString, record_ids: Mappi
             "INSERT INTO slug_redirects (site_id, kind, slug, record_id) "
             "SELECT ?, ?, s.slug, s.id FROM unnest(?::text[], ?::bigint[]) AS s (slug, id) "
             "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
-            tx.site.id,
-            table,
-            list(record_ids),
-            list(record_ids.values()),
+            *(tx.site.id, table, list(record_ids), list(record_ids.values())),
         )
     )
 
@@ -398,10 +376,7 @@ async def move_redirects(tx: Transaction, table: LiteralString, record_id: int, 
     await tx.execute(
         Sql(
             "UPDATE slug_redirects SET record_id = ? WHERE site_id = ? AND kind = ? AND record_id = ?",
-            new_id,
-            tx.site.id,
-            table,
-            record_id,
+            *(new_id, tx.site.id, table, record_id),
         )
     )
 
@@ -410,9 +385,7 @@ async def remove_redirects(tx: Transaction, table: LiteralString, record_id: int
     await tx.execute(
         Sql(
             "DELETE FROM slug_redirects WHERE site_id = ? AND kind = ? AND record_id = ?",
-            tx.site.id,
-            table,
-            record_id,
+            *(tx.site.id, table, record_id),
         )
     )
 
@@ -432,9 +405,7 @@ async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str
             "SELECT o.slug AS key, r.id, r.slug, r." + name + " AS name FROM slug_redirects o "
             "JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
             "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ANY(?)" + visible,
-            tx.site.id,
-            table,
-            list(keys),
+            *(tx.site.id, table, list(keys)),
         )
     )
 
@@ -495,9 +466,7 @@ async def save_prefixes(tx: Transaction, prefixes: Mapping[str, str]) -> None:
             "INSERT INTO prefix_redirects (site_id, old, new) "
             "SELECT ?, p.old, p.new FROM unnest(?::text[], ?::text[]) AS p (old, new) "
             "ON CONFLICT (site_id, old) DO UPDATE SET new = excluded.new",
-            tx.site.id,
-            list(prefixes),
-            list(prefixes.values()),
+            *(tx.site.id, list(prefixes), list(prefixes.values())),
         )
     )
 

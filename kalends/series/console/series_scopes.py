@@ -95,11 +95,7 @@ def describe_own(entry: dict[str, Any], locale: PageLocale) -> OwnDate:
 SAVE: Final = "save"
 TRASH: Final = "trash"
 OPERATIONS: Final[Mapping[str, Operation]] = {SAVE: edit_event, TRASH: delete_event}
-LABELS: Final = {
-    THIS: N_("This date"),
-    FOLLOWING: N_("This and the following dates"),
-    ALL: N_("All dates"),
-}
+LABELS: Final = {THIS: N_("This date"), FOLLOWING: N_("This and the following dates"), ALL: N_("All dates")}
 # Parameters that can be set only for a single event.
 SINGLE_PARAMS: Final = frozenset({"slug", "date", "date_utc"})
 PARAMS: Final = {SAVE: EVENT_EDIT, TRASH: (EVENT_SCOPE, DRY_RUN, OVERRIDES)}

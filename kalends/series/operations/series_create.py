@@ -183,11 +183,7 @@ def explain_dates() -> Iterator[None]:
 
 
 async def insert_series(
-    tx: Transaction,
-    series: Values,
-    definition: Definition,
-    created_until: datetime | None,
-    cause: int | None = None,
+    tx: Transaction, series: Values, definition: Definition, created_until: datetime | None, cause: int | None = None
 ) -> int:
     """Log and insert a series row; return its revision. `cause` is the revision of another series' change."""
     values: Values = {

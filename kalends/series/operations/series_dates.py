@@ -81,10 +81,7 @@ async def _load_events(context: OperationContext, series_id: int, since: datetim
         Sql(
             """SELECT r.id, r.slot, r.start_local, r.end_local, r.timezone, r.status, r.own_fields, r.password_hash
                 FROM events r WHERE r.site_id = ? AND r.series_id = ? AND r.slot BETWEEN ? AND ? AND""",
-            tx.site.id,
-            series_id,
-            since,
-            until,
+            *(tx.site.id, series_id, since, until),
         )
         + permissions.readable_condition(context.actor)
         + Sql("ORDER BY r.slot LIMIT ?", MAX_OCCURRENCES + 1)
@@ -213,11 +210,7 @@ async def find_position(context: OperationContext, event: Event, series: SeriesR
     counted = await tx.fetch_one(
         Sql("SELECT (SELECT count(*) FROM events r WHERE")
         + _public_condition(context, series.id, includes_hidden=hidden)
-        + Sql(
-            ") AS total, s.created_until FROM series s WHERE s.site_id = ? AND s.id = ?",
-            tx.site.id,
-            series.id,
-        )
+        + Sql(") AS total, s.created_until FROM series s WHERE s.site_id = ? AND s.id = ?", tx.site.id, series.id)
     )
     total, until = (counted["total"], counted["created_until"]) if counted else (0, None)
     return Position(total, until is None, found.get(False), found.get(True))
@@ -241,9 +234,7 @@ def _public_condition(context: OperationContext, series_id: int, *, includes_hid
     """Return the condition for public dates. Include hidden dates only if the series or the shown date is hidden."""
     return Sql(
         "r.site_id = ? AND r.series_id = ? AND r.status = 'publish' AND (NOT r.hide_from_listings OR ?)",
-        context.transaction.site.id,
-        series_id,
-        includes_hidden,
+        *(context.transaction.site.id, series_id, includes_hidden),
     )
 
 
@@ -356,9 +347,7 @@ async def keep_earlier_times(
     ]
     where = Sql(
         "r.site_id = ? AND r.series_id = ? AND r.status <> 'trash' AND r.slot = ANY(?)",
-        tx.site.id,
-        series["id"],
-        slots,
+        *(tx.site.id, series["id"], slots),
     )
     rows = await tx.fetch_all(EVENTS.select(where)) if slots else []
     kept = [row for row in rows if row["id"] not in edited and not is_past(row, tx.now)]

@@ -368,10 +368,7 @@ async def _check_other_slots(tx: Transaction, edit: Edit) -> None:
         Sql(
             """SELECT min(slot) AS slot FROM events
                 WHERE site_id = ? AND series_id = ? AND status <> 'trash' AND slot = ANY(?) AND id <> ALL(?)""",
-            tx.site.id,
-            edit.series["id"],
-            slots,
-            edited,
+            *(tx.site.id, edit.series["id"], slots, edited),
         )
     )
     if row is not None and row["slot"] is not None:

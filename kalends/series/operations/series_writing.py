@@ -192,9 +192,7 @@ async def vacate_slots(tx: Transaction, write: SeriesWrite, slots: Sequence[date
         """r.site_id = ? AND r.series_id = ? AND r.status = 'trash' AND r.slot = ANY(?)
             AND EXISTS (SELECT FROM events o WHERE o.site_id = r.site_id AND o.series_id = r.series_id
                 AND o.slot = r.slot AND o.id <> r.id)""",
-        tx.site.id,
-        write.series["id"],
-        list(slots),
+        *(tx.site.id, write.series["id"], list(slots)),
     )
     rows = await tx.fetch_all(EVENTS.select(where))
     await change_events(tx, rows, {row["id"]: INDEPENDENT for row in rows}, write.cause)
@@ -376,9 +374,7 @@ async def publish_series(tx: Transaction, series: Row) -> None:
     # Events with a different publication date may be due later.
     where = Sql(
         "r.site_id = ? AND r.series_id = ? AND r.status = 'future' AND r.published_at <= ? ORDER BY r.slot",
-        tx.site.id,
-        series["id"],
-        tx.now,
+        *(tx.site.id, series["id"], tx.now),
     )
     rows = await tx.fetch_all(EVENTS.select(where))
     await change_events(tx, rows, {row["id"]: {"status": "publish"} for row in rows}, cause)
