@@ -22,8 +22,9 @@ from kalends.http import bodies
 from kalends.http.auth import SAFE_METHODS, authenticate_session, require_same_origin
 from kalends.http.cache import compress_response
 from kalends.http.responses import JSON, encode_json
+from kalends.rendering.cards import find_origin
 from kalends.rendering.templates import make_environment
-from kalends.website.assets import MINIFIERS, asset_name, style_name
+from kalends.website.assets import asset_name, minify, style_name
 
 # Console sections that a user may open.
 
@@ -89,13 +90,7 @@ HEADERS: Final = {
 
 @cache
 def _files() -> dict[str, bytes]:
-    return {path.name: _minify(path) for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
-
-
-def _minify(path: Path) -> bytes:
-    """Minify a file, except for the rich-text editor bundle, which is already minified."""
-    minify = None if path.name == "rich-text.js" else MINIFIERS.get(path.suffix)
-    return minify(path.read_bytes()) if minify else path.read_bytes()
+    return {path.name: minify(path) for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
 
 
 @cache
@@ -196,17 +191,12 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
 
 def make_policy(console_request: ConsoleRequest) -> str:
     """Return a Content-Security-Policy that forbids inline code and framing, and requires Trusted Types."""
-    media = _find_origin(console_request.state.media_url)
+    media = find_origin(console_request.state.media_url)
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
         f"base-uri 'none'; img-src 'self' blob:{f' {media}' if media else ''}; frame-src 'self'; "
         "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types ProseMirrorClipboard"
     )
-
-
-def _find_origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def respond_json(console_request: ConsoleRequest, body: Mapping[str, Any]) -> Response:

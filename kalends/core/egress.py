@@ -125,9 +125,11 @@ def is_public(ip: IpAddress) -> bool:
 
 def _read_host(host: str) -> str:
     """Convert a host name to ASCII. Reject unusual IP notations (`127.1`, `0x7f000001`), which bypass checks."""
+    if "%" in host:
+        raise _invalid_url()
     if ":" in host:
         try:
-            return str(IPv6Address(host)) if "%" not in host else _reject_url()
+            return str(IPv6Address(host))
         except ValueError:
             raise _invalid_url() from None
     try:
@@ -142,10 +144,6 @@ def _read_host(host: str) -> str:
         except ValueError:
             raise _invalid_url() from None
     return ascii_host
-
-
-def _reject_url() -> str:
-    raise _invalid_url()
 
 
 def _invalid_url() -> InvalidValue:

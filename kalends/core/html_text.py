@@ -94,7 +94,9 @@ def _iter_tags(html: str) -> Iterator[tuple[str, bool]]:
         elif token["other"]:
             position = html.find(">", position) + 1 or len(html)
         else:
-            _check_attributes(token["rest"])
+            text = token["rest"]
+            if len(text) > MAX_ATTRIBUTES and len(_ATTRIBUTES.findall(text)) > MAX_ATTRIBUTES:
+                raise InvalidValue("must have at most {maximum} attributes per HTML tag.", maximum=MAX_ATTRIBUTES)
             name = token["name"].lower() if token["name"].isascii() else token["name"]
             yield name, bool(token["slash"])
             if name in RAW_TEXT and not token["slash"]:
@@ -105,11 +107,6 @@ def _iter_tags(html: str) -> Iterator[tuple[str, bool]]:
 @cache
 def _raw_text_end(name: str) -> re.Pattern[str]:
     return re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE | re.ASCII)
-
-
-def _check_attributes(text: str) -> None:
-    if len(text) > MAX_ATTRIBUTES and len(_ATTRIBUTES.findall(text)) > MAX_ATTRIBUTES:
-        raise InvalidValue("must have at most {maximum} attributes per HTML tag.", maximum=MAX_ATTRIBUTES)
 
 
 def _open(name: str, open_names: list[str]) -> None:
@@ -149,7 +146,8 @@ def to_paragraphs(text: str) -> str:
         if is_block:
             blocks.append(part.strip())
         else:
-            blocks.extend(_wrap(part))
+            # Split inline text into paragraphs, but never inside an inline element.
+            blocks.extend(_paragraph(chunk) for chunk in map(str.strip, _chunks(part)) if chunk)
     return "\n".join(filter(None, blocks))
 
 
@@ -179,13 +177,6 @@ def _collapse(text: str) -> str:
     if "  " not in text and text.isprintable():
         return text.strip(" ")
     return " ".join(text.split())
-
-
-def _wrap(text: str) -> Iterator[str]:
-    """Split inline text into paragraphs, but never inside an inline element."""
-    for chunk in _chunks(text):
-        if chunk := chunk.strip():
-            yield _paragraph(chunk)
 
 
 def _paragraph(text: str) -> str:

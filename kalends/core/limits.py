@@ -267,10 +267,7 @@ def _is_trusted(ip: IpAddress, trusted: Sequence[IpNetwork]) -> bool:
 
 
 def _parse_ip(text: str) -> IpAddress | None:
-    """Parse an IP address; convert IPv4-mapped IPv6 addresses, as reported by dual-stack sockets, to IPv4.
-
-    Addresses with a zone ID (`fe80::1%eth0`) are rejected, because a zone ID is arbitrary text.
-    """
+    """Parse an IP address; map IPv4-mapped IPv6 addresses to IPv4, and reject zone IDs, which are arbitrary text."""
     try:
         ip = ip_address(text.strip())
     except ValueError:

@@ -78,10 +78,7 @@ def find_language(range_: str) -> str | None:
 
 
 def choose_language(query: bytes, accepted: str, site: str = "") -> str:
-    """Return the language from `?lang=`, Accept-Language or the site, in this order; the default is English.
-
-    The query string is searched undecoded, because the message for an encoding error needs a language too.
-    """
+    """Return the language from `?lang=` (searched undecoded, for encoding errors), Accept-Language or the site."""
     return find_requested(query, accepted) or find_language(site) or DEFAULT
 
 

@@ -248,8 +248,6 @@ def read_list(value: object) -> list[object]:
 
 
 def ids(*, allow_empty: bool = False) -> Type:
-    """Return a type for IDs, given as a list or comma-separated."""
-
     def read(value: object) -> list[int]:
         record_ids = [read_integer(entry) for entry in read_list(value)]
         if any(not 0 < entry <= MAX_ID for entry in record_ids) or not (record_ids or allow_empty):
@@ -352,10 +350,6 @@ def _read_statuses(value: object) -> list[str]:
     return list(dict.fromkeys(statuses))
 
 
-def _read_optional_zone(value: str) -> str | None:
-    return read_zone(value) if value else None
-
-
 def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool = False) -> Type:
     """Return an enumeration type. With `ignore_others`, other values in a query are ignored instead of rejected."""
 
@@ -374,8 +368,6 @@ def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool
 
 
 def several_of(*choices: str) -> Type:
-    """Return a type for one or more of these values, given as a list or comma-separated."""
-
     def read(value: object) -> list[str]:
         values = [str(entry).lower() for entry in read_list(value)]
         unknown = [entry for entry in values if entry not in choices]
@@ -403,6 +395,10 @@ def _read_new_password(value: str) -> str:
     return value
 
 
+def _limited(read: Callable[[Any], Any], null_value: object, **limits: object) -> Type:
+    return Type({"type": "string"}, read, null_value, exact_schema={"type": "string", **limits})
+
+
 BOOLEAN = Type({"type": "boolean"}, parse_bool)
 DATE_TIME = Type(
     {"type": "string"},
@@ -413,48 +409,24 @@ DATE_TIME = Type(
         "time and a time zone"
     ),
 )
-ZONE = Type({"type": "string"}, _string(_read_optional_zone), null_value=None)
+ZONE = Type({"type": "string"}, _string(lambda value: read_zone(value) if value else None), null_value=None)
 STATUS = Type({"type": "string"}, _string(_read_status), exact_schema={"type": "string", "enum": list(WRITABLE)})
 STATUS_LIST = Type({"type": "string"}, _read_statuses, accepts_lists=True, exact_schema=_STATUSES)
 COST = Type(
     {}, read_cost, null_value="", accepts_lists=True, exact_schema={"anyOf": [{"type": ["string", "number"]}, _COSTS]}
 )
-CURRENCY_SYMBOL = Type(
-    {"type": "string"},
-    read_currency_symbol,
-    null_value=None,
-    exact_schema={"type": "string", "maxLength": MAX_SYMBOL_LENGTH},
-)
-CURRENCY_CODE = Type(
-    {"type": "string"},
-    read_currency_code,
-    null_value=None,
-    exact_schema={"type": "string", "pattern": "^([A-Za-z]{3})?$"},
-)
+CURRENCY_SYMBOL = _limited(read_currency_symbol, None, maxLength=MAX_SYMBOL_LENGTH)
+CURRENCY_CODE = _limited(read_currency_code, None, pattern="^([A-Za-z]{3})?$")
 _POSITION = one_of("prefix", "postfix", "")
 CURRENCY_POSITION = Type(_POSITION.schema, lambda value: _POSITION.read(value) or None, null_value=None)
-WEBSITE = Type(
-    {"type": "string"}, read_website, null_value="", exact_schema={"type": "string", "maxLength": MAX_WEBSITE_LENGTH}
-)
-EMAIL = Type(
-    {"type": "string"},
-    _string(read_email),
-    null_value="",
-    exact_schema={"type": "string", "maxLength": MAX_EMAIL_LENGTH},
-)
+WEBSITE = _limited(read_website, "", maxLength=MAX_WEBSITE_LENGTH)
+EMAIL = _limited(_string(read_email), "", maxLength=MAX_EMAIL_LENGTH)
 IMAGE = Type({"type": "string"}, _read_image, null_value=None, exact_schema={"type": ["integer", "string"]})
 LINKED_RECORDS = Type(
     {"type": "array", "items": {"type": "integer"}}, _read_linked, null_value=[], accepts_lists=True
 )
-NEW_PASSWORD = Type(
-    {"type": "string"}, _string(_read_new_password), null_value="", exact_schema={"type": "string", "maxLength": 255}
-)
-PASSWORD = Type(
-    {"type": "string"},
-    _string(_read_password),
-    null_value="",
-    exact_schema={"type": "string", "minLength": 1, "maxLength": 255},
-)
+NEW_PASSWORD = _limited(_string(_read_new_password), "", maxLength=255)
+PASSWORD = _limited(_string(_read_password), "", minLength=1, maxLength=255)
 
 
 def _read_token(value: object) -> tuple[int, int | None]:

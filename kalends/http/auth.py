@@ -270,7 +270,6 @@ SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 
 
 def read_cookie(request: Request) -> str:
-    """Return the session cookie's value, or an empty string."""
     return request.cookies.get(COOKIE, "")
 
 
@@ -373,13 +372,9 @@ def reject_cross_site(request: Request, origins: Sequence[str]) -> None:
 
     Only browsers send `Sec-Fetch-Site`, and pages cannot change it.
     """
-    headers = request.headers
-    if headers.get("sec-fetch-site", "") != "cross-site" or headers.get("origin", "*") in _explicit_origins(origins):
+    headers, explicit = request.headers, set(origins) - {"*", "null"}
+    if headers.get("sec-fetch-site", "") != "cross-site" or headers.get("origin", "*") in explicit:
         return
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and content_type in SIMPLE_CONTENT_TYPES:
         raise errors.cross_site()
-
-
-def _explicit_origins(origins: Sequence[str]) -> list[str]:
-    return [origin for origin in origins if origin not in ("*", "null")]

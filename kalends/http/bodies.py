@@ -49,7 +49,6 @@ MAX_DISCARD_SECONDS: Final = 5
 
 
 def read_content_length(request: Request) -> int:
-    """Return the announced body length, or 0."""
     length = request.headers.get("content-length", "")
     return int(length[:18]) if length.isdecimal() else 0
 
@@ -68,7 +67,6 @@ class DisconnectWatcher:
         self._is_disconnected = False
 
     async def receive(self) -> AsgiMessage:
-        """Return the next message, like ASGI's `receive`."""
         if self._watch_task is not None:
             await asyncio.wait([self._watch_task])
             return {"type": "http.disconnect"}
@@ -187,7 +185,6 @@ def query_value(request: Request, name: str) -> str | None:
 
 
 def wants_envelope(request: Request) -> bool:
-    """Return whether the query string requests the status and headers inside the body."""
     return is_set(query_value(request, "_envelope"))
 
 
@@ -270,7 +267,6 @@ def _as_list(value: Any) -> Any:
 
 
 def read_pairs(text: bytes) -> list[tuple[str, str]]:
-    """Decode a query string or a URL-encoded form."""
     try:
         return parse_qsl(text.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError as error:
@@ -389,7 +385,6 @@ def list_ignored(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_strict(value: str | None) -> bool:
-    """Return whether `strict` is set and not false."""
     return value is not None and SPELLINGS.get(value.lower(), True)
 
 
@@ -461,8 +456,6 @@ TAIL_BYTES: Final = 100  # enough for the last boundary and some whitespace afte
 
 @dataclass(frozen=True, slots=True)
 class FormLimits:
-    """Limits on the number and size of text fields in a form."""
-
     fields: int = MAX_FORM_FIELDS
     field_bytes: int = MAX_FIELD_BYTES
     total_bytes: int = 256 * 1024  # form size excluding the file
@@ -645,10 +638,7 @@ async def _read_form(
 
 
 def read_file_name(disposition: str) -> str:
-    """Return the file name from a header such as `attachment; filename="a.jpg"; filename*=UTF-8''a%20b.jpg`.
-
-    The extended form takes precedence. The name is only used as the image title.
-    """
+    """Return the file name, used as a title, from a header; `filename*=UTF-8''a%20b.jpg` takes precedence."""
     extended = re.search(r"filename\*\s*=\s*utf-8'[a-z0-9-]*'([^;\s]+)", disposition, re.IGNORECASE)
     if extended:
         return unquote(extended[1], errors="replace")
@@ -659,9 +649,6 @@ def read_file_name(disposition: str) -> str:
 
 
 def fingerprint_upload(upload_hash: bytes, values: Mapping[str, Any]) -> bytes:
-    """Return a fingerprint of an upload, to compare requests with the same Idempotency-Key.
-
-    The raw body would differ on each retry, because form boundaries are random.
-    """
+    """Return a fingerprint of an upload for its Idempotency-Key; the raw body has random form boundaries."""
     pairs = sorted((name, str(value)) for name, value in values.items())
     return upload_hash + repr(pairs).encode(errors="surrogatepass")

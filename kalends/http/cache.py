@@ -76,7 +76,12 @@ class SiteTags:
             self.last_touched.update(dict.fromkeys(entry.tags, entry.revision))
         self.known = known
         while self.size > MAX_TAGS_PER_SITE:
-            self._forget_oldest()
+            oldest = self._by_revision.popleft()
+            self.floor, self.is_cut = oldest.revision, True
+            self.size -= len(oldest.tags)
+            for tag in oldest.tags:
+                if self.last_touched[tag] == oldest.revision:
+                    del self.last_touched[tag]
 
     def reset(self, known: int) -> None:
         """Forget all changes; responses from before this revision become invalid."""
@@ -84,14 +89,6 @@ class SiteTags:
         self.last_touched.clear()
         self._by_revision.clear()
         self.size = 0
-
-    def _forget_oldest(self) -> None:
-        oldest = self._by_revision.popleft()
-        self.floor, self.is_cut = oldest.revision, True
-        self.size -= len(oldest.tags)
-        for tag in oldest.tags:
-            if self.last_touched[tag] == oldest.revision:
-                del self.last_touched[tag]
 
 
 class TouchedTags:

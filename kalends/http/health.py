@@ -28,7 +28,6 @@ NO_PRIMARY: Final = "the primary is away: public reads are answered by the repli
 
 
 def show_health() -> Response:
-    """Respond that the process is running."""
     return PlainTextResponse("ok\n")
 
 

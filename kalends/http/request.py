@@ -49,8 +49,6 @@ FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiti
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A request's requirements for the database that answers it."""
-
     host: str
     now: datetime
     client_ip: str
@@ -178,8 +176,6 @@ def _count_read(outcome: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """Server-wide state shared by all requests."""
-
     database: SiteDatabase
     sources: ReadSources
     touched_tags: TouchedTags
@@ -266,7 +262,6 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def language(self) -> str:
-        """Return the language for messages and page texts."""
         return messages.choose_language(self.request.scope["query_string"], self.accept_language, self.site_language)
 
     @property
@@ -275,7 +270,6 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def route_pattern(self) -> str:
-        """Return the route pattern, for metrics."""
         return self.route.pattern if self.route else "other"
 
     @property
@@ -314,7 +308,6 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def is_cacheable(self) -> bool:
-        """Return whether the response cache may hold responses to this kind of request."""
         return self.access != "session"
 
     @property

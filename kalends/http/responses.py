@@ -87,10 +87,7 @@ def description_response(encoded: bytes, language: str, known_etags: str = "") -
 
 
 def etag(revision: int, encoded: bytes) -> str:
-    """Return a record's ETag: its revision, for If-Match, and a hash of the response.
-
-    The hash is needed because embedded data (venues, term counts, URLs) can change without the record.
-    """
+    """Return a record's ETag: its revision, for If-Match, and a hash, because embedded data changes independently."""
     return f'"{revision}-{hashlib.sha1(encoded, usedforsecurity=False).hexdigest()[:16]}"'
 
 
@@ -173,8 +170,6 @@ NOT_STORED: Final = "private, no-store"
 
 @dataclass(frozen=True, slots=True)
 class HeaderPolicy:
-    """The settings that headers depend on."""
-
     origins: Sequence[str]  # origins whose scripts may read responses
     shared_cache_seconds: int = 10
     stale_seconds: int = 60  # how long to use a cached response while the database is unavailable
@@ -217,10 +212,7 @@ class HeaderPolicy:
 
 
 def set_headers(response: Response, headers: Mapping[str, str]) -> None:
-    """Set several headers, replacing existing values in place.
-
-    Setting them through `response.headers` would search all headers each time.
-    """
+    """Set several headers in place; `response.headers` would search all headers each time."""
     fields = response.raw_headers
     places = {name: place for place, (name, _) in enumerate(fields)}
     for name, value in headers.items():
@@ -286,10 +278,7 @@ async def send_response(send: Send, status: int, headers: Sequence[tuple[bytes, 
 async def prepare_cached(
     context: RequestContext[Any], cached: CachedResponse, origins: Sequence[str], *, is_outdated: bool = False
 ) -> PreparedResponse:
-    """Return a cached response in the form that this request gets: compressed, or 304, with headers for its origin.
-
-    An outdated response has no ETag, because a newer version exists.
-    """
+    """Return a cached response in the form that this request gets: compressed, or 304; without ETag if outdated."""
     request = context.request
     fields = [pair for pair in cached.headers if not is_outdated or pair[0] not in VALIDATORS]
     allowed = {**make_headers(request, origins), **context.own_headers}

@@ -68,13 +68,11 @@ class Telemetry:
             log.info("request", extra={"events": requests})
 
     def close(self) -> None:
-        """Write the remaining lines and send the remaining traces."""
         self.flush()
         if self.tracer is not None:
             self.tracer.close()
 
     def exception(self, error: BaseException, **more: object) -> None:
-        """Log an unexpected exception with its traceback."""
         log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
 
     def starved(self, outcome: str) -> None:

@@ -48,7 +48,6 @@ class UrlBuilder:
         return self.url(f"/events/day/{day.isoformat()}/")
 
     def view(self, name: str, day: date | None = None) -> str:
-        """Return a view's URL, for `day` if the view depends on one."""
         if day is None or not has_page(day) or name in ("list", "map"):
             return self.url(f"/events/{name}/")
         return {"month": self.month, "week": self.week, "day": self.day}[name](day)
@@ -59,9 +58,6 @@ class UrlBuilder:
     def feed(self, kind: str) -> str:
         return f"/events.{kind}" + (f"?{urlencode(self.stable_filters)}" if self.stable_filters else "")
 
-    def absolute_feed_url(self, kind: str) -> str:
-        return self.base_url + self.feed(kind)
-
     def with_filters(self, pairs: Iterable[tuple[str, str]]) -> "UrlBuilder":
         filters = tuple(pairs)
         return replace(self, filters=filters, stable_filters=filters)
@@ -71,8 +67,7 @@ class UrlBuilder:
         return replace(self, embedded=False, filters=self.stable_filters).url(f"/events/{view}/")
 
     def subscriptions(self) -> dict[str, str]:
-        """Return links for subscribing to this list in common calendar services."""
-        url = self.absolute_feed_url("ics")
+        url = self.base_url + self.feed("ics")
         webcal = "webcal://" + url.partition("://")[2]
         return {
             "ics": url,

@@ -27,12 +27,8 @@ def describe_rule(rule: Rule, start: date, language: str, locale: str | None = N
     If the result is None, show the next dates instead. `locale` determines the date format, as in `en_GB`; the
     default is the language.
     """
-    return render_rule(rule, start, translator(language), _parse(locale or language))
-
-
-def render_rule(rule: Rule, start: date, translate: Translate, locale: Locale) -> str | None:
     sentence = find_sentence(rule, start)
-    return None if sentence is None else _render(sentence, translate, locale)
+    return None if sentence is None else _render(sentence, translator(language), _parse(locale or language))
 
 
 def _render(sentence: Message, translate: Translate, locale: Locale) -> str:

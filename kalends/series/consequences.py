@@ -45,17 +45,14 @@ async def write_definition(
     copied: Values = {name: definition.template[name] for name in COPIED_COLUMNS}
     values: Values = {**copied, **encode_definition(definition), **(further or {})}
     if values["image_id"] != row["image_id"]:
-        values["image_id"] = await _find_image(tx, definition.template["image_id"])
+        # The image may have been deleted.
+        image_id = definition.template["image_id"]
+        exists = image_id is not None and bool(await record_tables.find_existing_ids(tx, "media", [image_id]))
+        values["image_id"] = image_id if exists else None
     # Compare JSON as Kalends writes it, because PostgreSQL stores it in another form.
     stored = {**dict(row), **encode_definition(decode_definition(row))}
     changed: Values = {name: value for name, value in values.items() if stored[name] != value}
     return await write_series(tx, row, changed) if changed else None
-
-
-async def _find_image(tx: Transaction, image_id: int | None) -> int | None:
-    """Return a template's image, or None if it has been deleted."""
-    exists = image_id is not None and bool(await record_tables.find_existing_ids(tx, "media", [image_id]))
-    return image_id if exists else None
 
 
 async def write_series(tx: Transaction, row: Row, changed: Values, *, cause: int | None = None) -> int:
@@ -139,10 +136,7 @@ async def leave_out_deleted(tx: Transaction, row: Row) -> None:
 
 
 def derive_own_fields(definition: Definition, row: Row, changed: Mapping[str, Any]) -> list[str] | None:
-    """Return an event's overridden fields after the columns in `changed` are written.
-
-    A field counts as overridden if its value differs from the series.
-    """
+    """Return the fields that differ from the series after the columns in `changed` are written."""
     own: set[str] = set(row["own_fields"] or ())
     content = content_at(definition, row["slot"])
     for column, field in CONTENT_FIELDS.items():

@@ -47,10 +47,7 @@ class Extension:
 
 
 async def extend_all(database: Database, now: datetime) -> int:
-    """Create the missing events of all series up to the horizon; return their number.
-
-    Each batch is a separate transaction, so other writers can run in between.
-    """
+    """Create missing events up to the horizon, in batches that let other writers run between; return the number."""
     created, failed = 0, set[tuple[int, int]]()
     while batches := await _find_batches(database, now, failed):
         for site_id, ids in batches:
@@ -92,10 +89,7 @@ async def _extend(
 
 
 async def extend_batch(tx: Transaction, ids: Sequence[int]) -> int:
-    """Extend a site's series by one block each; return the number of new events.
-
-    A batch ends early at the event limit. The next search returns the remaining series.
-    """
+    """Extend series by one block each; return the number of new events. The event limit can end a batch early."""
     await tx.lock_site(None)
     rows = await series_storage.fetch_incomplete(tx, ids, compute_horizon(tx.now, tx.now))
     slots = await series_storage.list_slots(tx, rows)
@@ -136,17 +130,15 @@ async def _write_extensions(
         missing = [date for date in extension.dates if (series_id, date.slot) not in slots]
         new += [NewDate(write, date, contents[date.slot]) for date in missing]
         if len(missing) < len(extension.dates):
-            await _restore_dates(tx, write, extension)
+            # An earlier rule moved these events to the trash.
+            occurrences = await load_occurrences(tx, write.series["id"], extension.dates[0].slot)
+            trashed = [
+                Match(occurrences.trashed[date.slot], date)
+                for date in extension.dates
+                if date.slot in occurrences.trashed
+            ]
+            await write_dates(tx, write, trashed, {})
         until = extension.until if has_dates_after(extension.definition, extension.until) else None
         await series_storage.set_created_until(tx, series_id, until)
     await create_events(tx, new)
     return len(new)
-
-
-async def _restore_dates(tx: Transaction, write: SeriesWrite, extension: Extension) -> None:
-    """Restore events that an earlier rule moved to the trash."""
-    occurrences = await load_occurrences(tx, write.series["id"], extension.dates[0].slot)
-    trashed = [
-        Match(occurrences.trashed[date.slot], date) for date in extension.dates if date.slot in occurrences.trashed
-    ]
-    await write_dates(tx, write, trashed, {})

@@ -15,7 +15,7 @@ from kalends.calendar.kinds.json_ld import describe_series
 from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.record_verbs import read_locked_series, read_series
 from kalends.calendar.operations.site_feeds import PAST
-from kalends.calendar.rules.record_types import Event, Series
+from kalends.calendar.rules.record_types import Series
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.html_text import to_plain_text, to_single_line
 from kalends.core.messages import Translate, translator
@@ -23,7 +23,7 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param, Type
 from kalends.feeds import ics, series_ics
 from kalends.feeds.series_ics import Content, SeriesCalendar, SeriesDate, list_sections
-from kalends.rendering.cards import make_page_image, make_state_badge, mark_title, pick_hue, read_title, shorten
+from kalends.rendering.cards import make_page_image, make_state_badge, pick_hue, read_title, shorten
 from kalends.series.operations.series_dates import Cursor, DatePage, SeriesContents, list_dates, load_contents
 from kalends.website.context import (
     SLUG,
@@ -42,7 +42,7 @@ from kalends.website.detail_views import (
     make_event_facts,
     make_event_points,
 )
-from kalends.website.feed_views import CALENDAR_TYPE, ICAL, as_download
+from kalends.website.feed_views import CALENDAR_TYPE, ICAL, as_download, mark
 from kalends.website.models.page_parts import adapt
 from kalends.website.models.series_models import describe_current_rules, make_date_item
 from kalends.website.pages import MessagePage, SeriesPage
@@ -173,16 +173,12 @@ def _format_cursor(cursor: Cursor) -> str:
 
 def _write_calendar(calendar: ics.Calendar, series: Series, loaded: SeriesContents, translate: Translate) -> str:
     sections = list_sections(loaded.definition, [Content(since, event) for since, event in loaded.contents])
-    dates = {slot: SeriesDate(slot, event, _mark(event, translate)) for slot, event in loaded.dates.items()}
-    titles = {section.part.uid: _mark(section.content, translate) for section in sections if section.content}
+    dates = {slot: SeriesDate(slot, event, mark(event, translate)) for slot, event in loaded.dates.items()}
+    titles = {section.part.uid: mark(section.content, translate) for section in sections if section.content}
     return series_ics.write_series(
         calendar,
         SeriesCalendar(sections, dates, loaded.definition.removed, series.created_until, loaded.sequence, titles),
     )
-
-
-def _mark(event: Event, translate: Translate) -> str:
-    return mark_title(to_plain_text(event.title), event.event_status, translate)
 
 
 async def show_dates_calendar(

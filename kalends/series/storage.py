@@ -179,7 +179,12 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
             for change in orjson.loads(row["content_changes"])
         ]
         columns: dict[LiteralString, str] = {"template": _encode(template), "content_changes": _encode(changes)}
-        await _write_content(tx, row, columns)
+        before = encode_columns({name: row[name] for name in columns})
+        revision = tx.changes.record(
+            "series", row["id"], "update", before=before, after=encode_columns({**columns}), was_public=row["public"]
+        )
+        values: dict[LiteralString, object] = {**columns, "revision": revision, "modified_utc": tx.now}
+        await record_tables.change(tx, "series", row["id"], values)
 
 
 async def replace_author(tx: Transaction, old_id: int, new_id: int) -> None:
@@ -201,15 +206,6 @@ async def replace_author(tx: Transaction, old_id: int, new_id: int) -> None:
             *(old_id, new_id, tx.site.id),
         )
     )
-
-
-async def _write_content(tx: Transaction, row: Record, columns: Mapping[LiteralString, str]) -> None:
-    before = encode_columns({name: row[name] for name in columns})
-    revision = tx.changes.record(
-        "series", row["id"], "update", before=before, after=encode_columns({**columns}), was_public=row["public"]
-    )
-    values: dict[LiteralString, object] = {**columns, "revision": revision, "modified_utc": tx.now}
-    await record_tables.change(tx, "series", row["id"], values)
 
 
 def _replace_id(content: dict[str, Any], column: str, old_id: int, new_id: int) -> dict[str, Any]:
@@ -280,23 +276,20 @@ async def update_events(tx: Transaction, changes: Mapping[int, Columns]) -> None
     for event_id, columns in changes.items():
         groups.setdefault(tuple(sorted(columns)), []).append({"id": event_id, **columns})
     for names, rows in groups.items():
-        await _update_group(tx, names, rows)
-
-
-async def _update_group(tx: Transaction, names: Sequence[LiteralString], rows: Sequence[Columns]) -> None:
-    shared = _find_shared(rows, names)
-    assignments = join(
-        ", ", [Sql(name + " = ?", shared[name]) if name in shared else Sql(name + " = s." + name) for name in names]
-    )
-    await tx.execute(
-        Sql("UPDATE events r SET")
-        + assignments
-        + Sql(
-            "FROM jsonb_populate_recordset(NULL::events, ?::jsonb) s WHERE r.site_id = ? AND r.id = s.id",
-            _encode_varying(rows, shared),
-            tx.site.id,
+        shared = _find_shared(rows, names)
+        assignments = join(
+            ", ",
+            [Sql(name + " = ?", shared[name]) if name in shared else Sql(name + " = s." + name) for name in names],
         )
-    )
+        await tx.execute(
+            Sql("UPDATE events r SET")
+            + assignments
+            + Sql(
+                "FROM jsonb_populate_recordset(NULL::events, ?::jsonb) s WHERE r.site_id = ? AND r.id = s.id",
+                _encode_varying(rows, shared),
+                tx.site.id,
+            )
+        )
 
 
 def _find_shared(rows: Sequence[Columns], names: Iterable[LiteralString]) -> dict[LiteralString, object]:
@@ -327,7 +320,14 @@ async def find_free_slugs(tx: Transaction, wanted: Mapping[int, str]) -> dict[in
     while waiting:
         slugs = {*waiting.values()}
         numbered = {slug: [add_number(slug, n) for n in range(1, counts[slug] + reserve + 1)] for slug in slugs}
-        owners = await _find_owners(tx, list(chain.from_iterable(numbered.values())))
+        rows = await tx.fetch_all(
+            Sql(
+                "SELECT slug, id FROM events WHERE site_id = ? AND slug = ANY(?)",
+                tx.site.id,
+                list(chain.from_iterable(numbered.values())),
+            )
+        )
+        owners = {row["slug"]: row["id"] for row in rows}
         unavailable = used | {slug for slug, owner in owners.items() if owner not in wanted}
         left = {slug: [c for c in candidates if c not in unavailable] for slug, candidates in numbered.items()}
         for event_id, slug in list(waiting.items()):
@@ -339,10 +339,3 @@ async def find_free_slugs(tx: Transaction, wanted: Mapping[int, str]) -> dict[in
                 del waiting[event_id]
         reserve = max(8, 8 * reserve)
     return free
-
-
-async def _find_owners(tx: Transaction, slugs: list[str]) -> dict[str, int]:
-    rows = await tx.fetch_all(
-        Sql("SELECT slug, id FROM events WHERE site_id = ? AND slug = ANY(?)", tx.site.id, slugs)
-    )
-    return {row["slug"]: row["id"] for row in rows}

@@ -59,14 +59,12 @@ def find_asset(name: str) -> Asset | None:
 
 @cache
 def asset_name(name: str) -> str:
-    """Return the hashed name of a static file."""
     stem, _, suffix = name.rpartition(".")
     return f"{stem}.{_hash(_files()[name])}.{suffix}"
 
 
 @lru_cache(maxsize=256)
 def style_name(accent: str, second_accent: str = "", fonts: str = DEFAULT_FONTS, *, sheet: str = "site") -> str:
-    """Return the hashed name of a style sheet with this theme."""
     colours = accent[1:] + (f"-{second_accent[1:]}" if second_accent else "")
     digest = _hash(_make_style(accent, second_accent, fonts, sheet=sheet))
     return f"{sheet}.{digest}.{colours}{f'.{fonts}' if fonts != DEFAULT_FONTS else ''}.css"
@@ -80,13 +78,14 @@ def _make_style(accent: str, second_accent: str, fonts: str, *, sheet: str) -> b
 @cache
 def _files() -> dict[str, bytes]:
     files = [path for path in sorted(STATIC.iterdir()) if path.suffix in TYPES]
-    return {path.name: _minify(path) for path in files}
+    return {path.name: minify(path) for path in files}
 
 
-def _minify(path: Path) -> bytes:
-    """Minify a static file; Leaflet is already minified."""
-    minify = None if path.name.startswith("leaflet") else MINIFIERS.get(path.suffix)
-    return minify(path.read_bytes()) if minify else path.read_bytes()
+def minify(path: Path) -> bytes:
+    """Minify a static file, except for Leaflet and the rich-text editor, which are already minified."""
+    is_minified = path.name.startswith("leaflet") or path.name == "rich-text.js"
+    minifier = None if is_minified else MINIFIERS.get(path.suffix)
+    return minifier(path.read_bytes()) if minifier else path.read_bytes()
 
 
 def _minify_style(style: bytes) -> bytes:
@@ -96,7 +95,6 @@ def _minify_style(style: bytes) -> bytes:
 
 
 def _minify_script(script: bytes) -> bytes:
-    """Remove indentation and comment lines."""
     lines = [line.strip() for line in script.splitlines()]
     return b"\n".join(line for line in lines if line and not _is_comment(line))
 
@@ -138,7 +136,8 @@ def ensure_contrast(colour: str, background: str) -> str:
     step = -0.01 if luminance(background) > 0.5 else 0.01
     while contrast(colour, background) < MIN_CONTRAST and 0 <= lightness <= 1:
         lightness += step
-        colour = _format_hex(hls_to_rgb(hue, min(1.0, max(0.0, lightness)), saturation))
+        parts = hls_to_rgb(hue, min(1.0, max(0.0, lightness)), saturation)
+        colour = "#" + "".join(f"{round(part * 255):02x}" for part in parts)
     return colour
 
 
@@ -164,7 +163,3 @@ def _linear(part: float) -> float:
 def _read_rgb(colour: str) -> tuple[float, float, float]:
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     return red, green, blue
-
-
-def _format_hex(parts: tuple[float, float, float]) -> str:
-    return "#" + "".join(f"{round(part * 255):02x}" for part in parts)

@@ -206,10 +206,7 @@ class PageContext:
 def make_page_context(
     page_request: PageRequest, context: OperationContext, *, keep_dates: bool = True
 ) -> PageContext:
-    """Build a page's context.
-
-    Month, week and day views drop date filters (`keep_dates=False`), because their paths determine the period.
-    """
+    """Build a page's context; without `keep_dates`, the path determines the period and date filters are dropped."""
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     filters = [
@@ -254,10 +251,7 @@ def show_page(
     image_urls: tuple[str, ...] = (),
     api_address: ApiAddress = WHOLE_API,
 ) -> PageResponse:
-    """Render a page and return it with its headers, cache tags and expiry.
-
-    `image_urls` are the images on the page, which the Content-Security-Policy must allow.
-    """
+    """Render a page. Its Content-Security-Policy allows the images in `image_urls`."""
     page_request, site = page.request, page.site
     if site.logo_url.startswith("/"):
         site = replace(site, logo_url=page.context.base_url + site.logo_url)

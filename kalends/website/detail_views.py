@@ -58,7 +58,6 @@ async def show_event(
 
 
 async def show_event_page(page_request: PageRequest, context: OperationContext) -> PageResponse:
-    """Show the event with the context's slug or ID."""
     page = make_page_context(page_request, context)
     try:
         read = await read_event(page.context)

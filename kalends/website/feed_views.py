@@ -77,7 +77,7 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
     translate = translator(page_request.language)
     async for batch in site_feeds.build_feed_events(context, feed.rows):
-        parts += [ics.write_event(event, feed.sequences[event.id], _mark(event, translate)) for event in batch]
+        parts += [ics.write_event(event, feed.sequences[event.id], mark(event, translate)) for event in batch]
     parts += await asyncio.to_thread(lambda: [ics.write_cancelled(event, calendar) for event in cancelled])
     parts.append(ics.end_calendar())
     return PageResponse(
@@ -89,10 +89,7 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
 async def show_event_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str], *, shows_locked: bool = False
 ) -> PageResponse:
-    """Return one event as iCalendar, or its cancellation if it was withdrawn recently.
-
-    With `shows_locked`, include a protected event's title and time, as list feeds do.
-    """
+    """Return one event as iCalendar, or its cancellation; `shows_locked` shows a protected event's title and time."""
     event_context = replace(context, slug=path_params["slug"])
     calendar = _make_calendar(page_request, context)
     try:
@@ -110,7 +107,7 @@ async def show_event_calendar(
     else:
         event = read.record
         sequences = await site_feeds.read_sequences(event_context, [event.id])
-        title = _mark(event, translator(page_request.language))
+        title = mark(event, translator(page_request.language))
         parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id], title)]
         expires_at, tags = None, read.cache_tags
     parts.append(ics.end_calendar())
@@ -127,7 +124,7 @@ async def _show_locked_event(context: OperationContext, calendar: ics.Calendar) 
     return PageResponse("".join(parts), CALENDAR_TYPE, None, tags)
 
 
-def _mark(event: Event, translate: Translate) -> str:
+def mark(event: Event, translate: Translate) -> str:
     return mark_title(to_plain_text(event.title), event.event_status, translate)
 
 
@@ -138,7 +135,6 @@ def _make_calendar(page_request: PageRequest, context: OperationContext) -> ics.
 
 
 def _feed_name(page_request: PageRequest, context: OperationContext) -> str:
-    """Return the site's name, followed by the feed's filters."""
     names = [entry.name for param in LINKS for entry in page_request.filters.list_named(param) if entry.name]
     names += filter(None, [context.values.get("search", "")])
     return ": ".join(filter(None, (context.transaction.site.name, ", ".join(names))))
@@ -164,10 +160,7 @@ def _make_times(row: Row) -> ics.Times:
 async def show_syndication_feed(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Return a list's next events as RSS, Atom or JSON Feed.
-
-    Include only each series' next date unless the request selects all dates or certain series.
-    """
+    """Return a list's next events, and by default only each series' next date, as RSS, Atom or JSON Feed."""
     values = {HIDE_SUBSEQUENT: "series" not in context.values, **context.values}
     feed = await site_feeds.find_feed(replace(context, values=values), MAX_FEED_ITEMS, upcoming_only=True)
     site = context.transaction.site
@@ -189,7 +182,7 @@ async def show_syndication_feed(
 
 def _make_item(event: Event, locale: PageLocale, zone: str) -> syndication.Item:
     when = make_when(event, locale, zone, long=True)
-    return syndication.Item(event, when.text, ics.format_location(event), _mark(event, locale.translate))
+    return syndication.Item(event, when.text, ics.format_location(event), mark(event, locale.translate))
 
 
 async def show_sitemap_index(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -250,7 +243,6 @@ async def show_single_calendar(
 async def show_period_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Return the events of a month, week or day, by default the current one."""
     page = make_page_context(page_request, context)
     text = path_params.get("day") or (f"{path_params['month']}-01" if "month" in path_params else "")
     first, last = _find_period(path_params["view"], read_day(text) if text else page.today, page.site.first_weekday)

@@ -223,7 +223,6 @@ def _without_values(context: OperationContext, *names: str) -> OperationContext:
 
 
 def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CARDS_BYTES) -> list[Card]:
-    """Return cards for events, trimmed to a size budget in bytes."""
     return trim([page.make_card(event) for event in found.records], budget)
 
 
@@ -245,7 +244,6 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
 
 
 def make_chips(page: PageContext, path: str) -> list[Chip]:
-    """Return the active filters, each with a URL that removes it."""
     chips: list[Chip] = []
     for index, pair in enumerate(page.links.filters):
         others = [*page.links.filters[:index], *page.links.filters[index + 1 :]]
@@ -339,7 +337,6 @@ async def make_facets(page: PageContext, context: OperationContext) -> list[Face
 
 
 def make_quick_filters(page: PageContext, path: str) -> list[QuickFilter]:
-    """Return links to today's events, this weekend's events and free events."""
     saturday = page.today + timedelta(days=max(0, 6 - page.today.isoweekday()))
     sunday = page.today + timedelta(days=7 - page.today.isoweekday())
     rows = [

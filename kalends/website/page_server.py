@@ -121,7 +121,6 @@ async def serve_page(page_request: PageRequest) -> Response:
 
 
 async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Response:
-    """Read the parameters, run the view in a transaction and return its response."""
     request = page_request.request
     if request.method not in ("GET", "HEAD") and not (route.accepts_post and request.method == "POST"):
         raise errors.method_not_allowed(request.method, ["GET"])
@@ -152,7 +151,6 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
 
 
 def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
-    """Return the HTTP response for a view, or 304 if the client has the current version."""
     body = page_response.body.encode() if isinstance(page_response.body, str) else page_response.body
     headers = {"Content-Language": page_request.language, **page_response.headers}
     if page_response.status == 200 and page_request.site_revision is not None:
@@ -164,11 +162,7 @@ def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
 
 
 def match_route(page_request: PageRequest) -> None:
-    """Set a request's route and path parameters.
-
-    This runs before unknown parameters are removed from the query string, so it can detect parameters of old
-    addresses.
-    """
+    """Set the route and path parameters, before parameters of old addresses are removed from the query string."""
     if _is_asset(page_request.path):
         return
     page_request.sent_query = query = _read_query(page_request)
@@ -218,10 +212,7 @@ def _has_old_parameters(page_request: PageRequest, query: list[tuple[str, str]])
 
 
 def _match_calendar(page_request: PageRequest) -> None:
-    """Map an iCalendar request to the current address of its list or event.
-
-    This replaces the path and query string, because they form the response cache key.
-    """
+    """Map an iCalendar request to its current path and query string, because they form the response cache key."""
     path, query = redirects.end_with_slash(page_request.path), page_request.sent_query
     address = redirects.translate(path, query) or Address(path, tuple(query))
     found = page_request.routes.calendar_router.find(address.path)
@@ -239,23 +230,19 @@ def _is_asset(path: str) -> bool:
 
 async def _serve_route(page_request: PageRequest) -> Response:
     if page_request.is_moved:
-        return await _redirect_old_parameters(page_request)
+        path, query = page_request.path, page_request.sent_query
+        post_id = redirects.find_permanent_id(path, query)
+        if post_id is not None:
+            return await redirect_permanent_link(page_request, post_id)
+        address = redirects.translate(path, query)
+        if address is None:
+            raise AssertionError("a redirect without a target")
+        return await _redirect_to(page_request, address)
     if page_request.route is None:
         if page_request.routes.router.find(f"{page_request.path}/"):
             return redirect(page_request.with_query(quote(page_request.request.scope["path"]) + "/"))
         raise errors.no_route()
     return await handle_page_request(page_request, page_request.route)
-
-
-async def _redirect_old_parameters(page_request: PageRequest) -> Response:
-    path, query = page_request.path, page_request.sent_query
-    post_id = redirects.find_permanent_id(path, query)
-    if post_id is not None:
-        return await redirect_permanent_link(page_request, post_id)
-    address = redirects.translate(path, query)
-    if address is None:
-        raise AssertionError("a redirect without a target")
-    return await _redirect_to(page_request, address)
 
 
 async def _find_redirect(page_request: PageRequest) -> Response | None:

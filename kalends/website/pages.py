@@ -70,8 +70,6 @@ class CardList:
 
 @dataclass(frozen=True, slots=True)
 class SearchForm:
-    """The search form's submitted values, as text."""
-
     search: str
     overlaps_from: str
     overlaps_to: str

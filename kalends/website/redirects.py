@@ -195,7 +195,6 @@ def _choose_view(path: str, display: str, *, has_filter: bool, has_day: bool) ->
 
 
 def _find_term(path: str) -> list[Pair]:
-    """Return the filter for a term page's events."""
     return [(name, match["slug"]) for pattern, name in TERM_PATHS if (match := pattern.fullmatch(path))]
 
 
@@ -226,7 +225,6 @@ def redirect(url: str) -> Response:
 
 
 async def redirect_former_slug(page_request: PageRequest) -> Response | None:
-    """Redirect a path with a record's former slug to the current path."""
     route, path = page_request.route, page_request.request.scope["path"]
     match = re.search(route.pattern + "$", path, re.ASCII) if route else None
     if match is None or route is None or route.kind is None:
@@ -266,10 +264,7 @@ async def redirect_former_address(page_request: PageRequest) -> Response | None:
 
 
 async def find_target(page_request: PageRequest, address: Address, kind: Kind | None) -> Address:
-    """Return the final target of a translated old address, to save clients a second redirect.
-
-    `kind` is the kind of record in the path.
-    """
+    """Return an old address's final target, to save a second redirect; `kind` is the kind of record in the path."""
     async with page_request.transaction() as tx:
         context = page_request.operation_context(tx)
         path = await _find_current_path(context, address.path, kind) if kind else address.path

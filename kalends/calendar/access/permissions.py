@@ -231,10 +231,7 @@ def permission_error(actor: Actor, reason: Message, data: Mapping[str, object] |
 
 
 async def count_new_record(context: OperationContext, number: int = 1) -> None:
-    """Count records before they are created; raise 429 if the account has created too many today.
-
-    The count is written in the same transaction as the records, so a rollback undoes it.
-    """
+    """Count records before they are created, in the same transaction; raise 429 if there are too many today."""
     limit, now = context.max_daily_records, context.transaction.now
     if not await _count(context, number):
         midnight = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
@@ -300,10 +297,7 @@ async def has_passwords(tx: Transaction) -> bool:
 
 
 async def refund_guess(tx: Transaction, actor: Actor, client_ip: str, hashes: list[bytes]) -> None:
-    """Undo `count_guess` if the password unlocks any event that the caller may read.
-
-    The list itself may contain none of these events, because they are on another page or excluded by a filter.
-    """
+    """Undo `count_guess` if the password unlocks any event that the caller may read, on this list or not."""
     unlocks = Sql(
         "EXISTS (SELECT FROM events r WHERE r.site_id = ? AND r.password_hash = ANY(?) AND", tx.site.id, hashes
     )

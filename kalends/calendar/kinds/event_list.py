@@ -11,8 +11,6 @@ from kalends.calendar.kinds.event_window import (
     ORDERS,
     Bound,
     Window,
-    read_by_order,
-    read_by_window,
     read_cursor,
     read_order,
     read_radius,
@@ -25,7 +23,7 @@ from kalends.calendar.kinds.kind import (
     ListQuery,
     SeriesCondition,
     TextCondition,
-    read_by_permissions,
+    no_condition,
     validates_only,
     value_clause,
 )
@@ -138,11 +136,6 @@ async def _series_clause(ids: list[int], query: ListQuery) -> Clause:
     return SeriesCondition(ids)
 
 
-async def read_by_first_dates(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: `plan_first_dates` applies the parameter to the whole list."""
-    return Sql("")
-
-
 async def _parent_clause(value: int, query: ListQuery) -> Clause:
     """Check that the event exists. No event has a parent, so none matches."""
     await find_event(value, query, "post_parent")
@@ -192,11 +185,6 @@ async def _near_clause(_: float, query: ListQuery) -> Clause:
         )
     )
     return LinkCondition(query.site.id, "event_venues", "venue_id", [row["id"] for row in rows])
-
-
-async def read_by_near(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: `read_radius` reads the parameter for the `geoloc_lat` and `geoloc_lng` filter."""
-    return Sql("")
 
 
 async def _check_coordinates(_: Any, query: ListQuery) -> None:
@@ -261,7 +249,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     _date("ends_after", "Events that end after the date",
           Bound("end_from", day_ends, SECOND, replaces_default=True)),
     Filter(param("strict_dates", BOOLEAN, "Use the exact times instead of whole days", default=False),
-           read_by_window),
+           no_condition),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
            _search_clause),
     Filter(param("categories", params.terms(), "Events in any of these categories, by ID, slug or name"),
@@ -273,7 +261,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            _make_link_clause("organizer", "organizers", "event_organizers", "organizer_id")),
     Filter(param("featured", BOOLEAN, "Only featured events; false: only the others"),
            value_clause(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
-    Filter(param("status", params.STATUS_LIST, "Events with this post status"), read_by_permissions),
+    Filter(param("status", params.STATUS_LIST, "Events with this post status"), no_condition),
     Filter(param("geoloc", BOOLEAN, "Only events whose venue has coordinates; false: no filter"),
            _geoloc_clause),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of the search centre; requires geoloc_lng"),
@@ -285,7 +273,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("series", params.ids(), "Events of any of these series", is_extension=True),
            _series_clause),
     Filter(param(HIDE_SUBSEQUENT, BOOLEAN, "Of each series only the first date of the list; false: no filter",
-                 is_extension=True), read_by_first_dates),
+                 is_extension=True), no_condition),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
     Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: no filter"),
            value_clause(_ticketed_clause)),
@@ -294,7 +282,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("event_status", params.several_of(*STATES), "Events in this state, or in any of several",
                  is_extension=True), value_clause(_state_clause)),
     Filter(param("geoloc_radius", params.number(0.001, 20_038), "Radius in kilometres", default=40,
-                 is_extension=True), read_by_near),
+                 is_extension=True), no_condition),
     _date("overlaps_from", "Events that are still running after this date",
           Bound("end_from", day_begins, SECOND, replaces_default=True), is_extension=True),
     _date("overlaps_to", "Events that start on or before this date",
@@ -302,7 +290,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     # Existing clients send WordPress-only values and expect a list anyway.
     Filter(param("order", params.one_of("asc", "desc", ignore_others=True), "Sort direction, asc or desc",
                  default="asc", is_extension=True),
-           read_by_order),
+           no_condition),
     Filter(param("orderby", params.one_of(*ORDERS, ignore_others=True), "Sort key", is_extension=True),
            validates_only(_check_orderby)),
     Filter(param("cursor", CURSOR, "`next_cursor` of the previous page, instead of `page`", is_extension=True),

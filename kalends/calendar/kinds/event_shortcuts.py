@@ -83,7 +83,8 @@ def plan_first_dates(query: ListQuery, window: Window, clauses: list[Clause], li
 def count_first_dates(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:
     """Build an expression that counts first dates and, unless `uses_steps` is true, events without a series."""
     if not uses_steps(query, clauses):
-        return _count(_union(query, window, clauses) + Sql("GROUP BY r.first_key"))
+        keys = Sql("SELECT r.first_key FROM") + _union_source(query, window, clauses)
+        return _count(keys + Sql("GROUP BY r.first_key"))
     sources = (
         _select_steps(query, window, Sql("OFFSET 0")),
         _select_running(query, window),
@@ -146,7 +147,6 @@ def _not_running(query: ListQuery, running: Window | None) -> list[Sql]:
 
 
 def _select_running(query: ListQuery, window: Window) -> Sql | None:
-    """Select each series' first date in progress."""
     _, running = split_window(window)
     if running is None:
         return None
@@ -158,10 +158,7 @@ def _select_running(query: ListQuery, window: Window) -> Sql | None:
 
 
 def _select_next(query: ListQuery, window: Window) -> Sql | None:
-    """Select the next date that fits, for each series whose first date ends after the window.
-
-    Only a later, shorter date can fit.
-    """
+    """Select the next date, which is later and shorter, for each series whose first date ends after the window."""
     later, running = split_window(window)
     if later.end_to is None:
         return None
@@ -197,16 +194,11 @@ def _select_next(query: ListQuery, window: Window) -> Sql | None:
 
 
 def _select_distinct(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:
-    """Select the first event in each group."""
     return (
         Sql("(SELECT DISTINCT ON (r.first_key) r.* FROM")
         + _union_source(query, window, clauses)
         + Sql("ORDER BY r.first_key, r.start_utc, r.id) r")
     )
-
-
-def _union(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:
-    return Sql("SELECT r.first_key FROM") + _union_source(query, window, clauses)
 
 
 def _union_source(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:

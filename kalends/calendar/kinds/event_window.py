@@ -95,11 +95,6 @@ def read_order(query: ListQuery) -> tuple[str, str]:
     return orderby, values.get("order", "asc")
 
 
-async def read_by_order(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: `read_order` reads the parameter."""
-    return Sql("")
-
-
 def order_events(query: ListQuery) -> Sql:
     return build_order_by(query, "r.")
 
@@ -213,11 +208,6 @@ class Bound:
     async def __call__(self, _: Any, __: ListQuery) -> Clause:
         """Return no condition: `event_list.build_window` applies the limit."""
         return Sql("")
-
-
-async def read_by_window(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: `event_list.build_window` reads the parameter."""
-    return Sql("")
 
 
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:

@@ -16,7 +16,7 @@ from kalends.calendar.rules.record_types import (
     Venue,
 )
 from kalends.core.html_text import to_plain_text
-from kalends.core.recurrence import Rule, Weekday
+from kalends.core.recurrence import Weekday
 from kalends.core.recurrence.rule_parts import WEEKDAY_CODES, WEEKDAYS
 from kalends.core.times import format_datetime, in_zone
 from kalends.series.rules.series_slots import Part
@@ -51,13 +51,10 @@ def describe_schedule(part: Part) -> JsonObject | None:
         "repeatFrequency": f"P{rule.interval}{PERIODS[rule.frequency]}",
         "repeatCount": rule.count,
         "byDay": [_describe_weekday(weekday) for weekday in rule.weekdays],
-        **_describe_days(rule),
+        "byMonth": list(rule.months),
+        "byMonthDay": list(rule.month_days),
     }
     return {name: value for name, value in values.items() if value not in (None, [])}
-
-
-def _describe_days(rule: Rule) -> JsonObject:
-    return {"byMonth": list(rule.months), "byMonthDay": list(rule.month_days)}
 
 
 def _describe_weekday(weekday: Weekday) -> str:

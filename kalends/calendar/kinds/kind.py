@@ -17,10 +17,7 @@ from kalends.store.sql import Sql, and_, limit
 
 
 class LinkedRecord[R]:
-    """A record that an event links to, with the JSON object that represents it inside events.
-
-    The JSON is built on first use, because pages and feeds do not need it.
-    """
+    """A record that an event links to; its JSON inside events is built on first use, because pages do not need it."""
 
     __slots__ = ("_build_json", "_json", "record")
 
@@ -82,8 +79,6 @@ ANONYMOUS_ACTOR = Actor()
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a serializer needs in addition to the record."""
-
     site: Site
     base_url: str
     api_url: str
@@ -171,15 +166,11 @@ class LinkCondition:
 
 @dataclass(frozen=True, slots=True)
 class TextCondition:
-    """The condition that an event's text contains these words."""
-
     row_condition: Sql
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesCondition:
-    """The condition that an event belongs to any of these series."""
-
     ids: list[int]
 
     def row_condition(self) -> Sql:
@@ -217,8 +208,6 @@ def _row_condition(clause: Clause) -> Sql:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A list parameter and the function that builds its condition."""
-
     param: Param
     clause: ClauseBuilder
 
@@ -266,8 +255,8 @@ def validates_only(check: Callable[[Any, ListQuery], Awaitable[None]]) -> Clause
     return build
 
 
-async def read_by_permissions(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: `status` is part of `ListQuery.visible`, which calendar/access/permissions.py builds."""
+async def no_condition(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: the permissions, the order or the plan of the whole list reads the parameter."""
     return Sql("")
 
 
@@ -320,8 +309,6 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """How records of a kind are selected, listed and serialized."""
-
     columns: Columns
     from_row: Callable[[Row, RenderContext], Any]  # builds the typed record (calendar/rules/record_types.py)
     to_json: Callable[[Any, RenderContext], JsonObject]  # serializes a typed record for the API
@@ -349,8 +336,6 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """How write arguments become columns, and what a change triggers."""
-
     to_columns: Callable[[WriteContext], Awaitable[Values]]
     # Columns that store the argument unchanged. A restore writes them back unchanged.
     passthrough_columns: tuple[LiteralString, ...] = ()

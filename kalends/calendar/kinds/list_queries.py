@@ -181,10 +181,7 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
 
 
 def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:
-    """Count events that overlap a period: events that end late enough, minus events that start too late.
-
-    Zero-length events at the beginning of the period are added.
-    """
+    """Count events that end late enough, minus those that start too late, plus zero-length events at the start."""
     start_to, end_from = window.start_to, window.end_from
     total = Sql("SELECT") + _count_since(query, "end", end_from)
     if start_to is not None:

@@ -18,7 +18,7 @@ from kalends.calendar.kinds.kind import (
     RenderContext,
     Values,
     WriteContext,
-    read_by_permissions,
+    no_condition,
     value_clause,
 )
 from kalends.calendar.kinds.terms import build_event_link_clause
@@ -413,7 +413,7 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
             param("only_with_upcoming", params.BOOLEAN, "Only records with upcoming events", default=False),
             only_with_upcoming,
         ),
-        Filter(param("status", params.STATUS_LIST, "The post status"), read_by_permissions),
+        Filter(param("status", params.STATUS_LIST, "The post status"), no_condition),
     )
 
 

@@ -16,7 +16,7 @@ from kalends.calendar.kinds.kind import (
     Values,
     WriteContext,
     Writes,
-    read_by_permissions,
+    no_condition,
 )
 from kalends.calendar.kinds.posts import POST_COLUMNS, build_post_url, newest_first
 from kalends.calendar.rules.fields import EVENT_FIELDS
@@ -95,7 +95,6 @@ def build_series(row: Row, context: RenderContext) -> Series:
 
 
 def _make_event_row(row: Row, definition: Definition) -> Any:
-    """Return the first date of a series as an event row."""
     part = definition.parts[0]
     return {
         **CONTENT_DEFAULTS,
@@ -191,7 +190,7 @@ SERIES = Kind(
     singular="series",
     title_param="title",
     fields=(*EVENTS.fields, RULE, ADD_DATES, REMOVE_DATES),
-    filters=(Filter(param("status", params.STATUS_LIST, "Series with this post status"), read_by_permissions),),
+    filters=(Filter(param("status", params.STATUS_LIST, "Series with this post status"), no_condition),),
     reads=Reads(
         columns=POST_COLUMNS
         + Columns(
@@ -230,7 +229,6 @@ def encode_content(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_content(content: Mapping[str, Any]) -> dict[LiteralString, Any]:
-    """Convert series content to event columns, without links."""
     columns: dict[LiteralString, Any] = {
         name: content[name] for name in CONTENT_FIELDS if name in content and name not in LINK_COLUMNS
     }

@@ -1,10 +1,9 @@
 """Categories and tags."""
 
 from collections.abc import Collection
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from kalends.calendar.kinds.kind import (
-    Clause,
     Columns,
     Filter,
     JsonObject,
@@ -15,6 +14,7 @@ from kalends.calendar.kinds.kind import (
     Values,
     WriteContext,
     Writes,
+    no_condition,
     value_clause,
 )
 from kalends.calendar.rules.record_types import Term
@@ -172,11 +172,6 @@ def order_terms(query: ListQuery) -> Sql:
     return Sql(column + " " + direction + ", r.id " + direction)
 
 
-async def read_by_order(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: `order_terms` reads the parameter."""
-    return Sql("")
-
-
 def _search_clause(value: str) -> Sql:
     pattern = like_pattern(fold(value))
     return Sql("(r.name_folded LIKE ? OR r.slug LIKE ?)", pattern, pattern)
@@ -215,8 +210,8 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
                value_clause(_search_clause)),
         Filter(param("exclude", params.ids(), "Exclude these IDs"), exclude),
         Filter(param("include", params.ids(), "Limit to these IDs"), include),
-        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), read_by_order),
-        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), read_by_order),
+        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), no_condition),
+        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), no_condition),
         Filter(param("hide_empty", params.BOOLEAN, "Hide terms not assigned to any published event", default=True),
                hide_empty),
         Filter(param("post", params.integer(minimum=1), "Terms assigned to this event"), linked_to_post),

@@ -68,10 +68,7 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
 
 
 def _select_kinds(values: Any) -> list[str]:
-    """Return the requested kinds, or only events if there is a filter by link.
-
-    Series are listed only on request, so clients that do not support them need no change.
-    """
+    """Return the requested kinds; series only on request, so clients that do not support them need no change."""
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
@@ -109,10 +106,7 @@ async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[
 
 
 async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Clause]:
-    """Build the filters by link. After the first sync, an unknown record matches no events instead of raising.
-
-    Its former events then appear as deleted.
-    """
+    """Build the filters by link. After the first sync, an unknown record's former events appear as deleted."""
     try:
         return await link_clauses(build_list_query(kind, context))
     except ApiError:

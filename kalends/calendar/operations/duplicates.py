@@ -46,8 +46,6 @@ _FACTS: Final = Sql(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stored event that might be a duplicate."""
-
     event_id: int
     score: float
     title_similarity: float
@@ -81,10 +79,7 @@ async def find_similar(
     visible: Sql = _EVERYTHING,
     period: timedelta = WINDOW,
 ) -> list[Candidate]:
-    """Find events with similar titles that start around the same time, most similar first.
-
-    The query excludes events declared different, and hidden events because the time indexes do not contain them.
-    """
+    """Find listed events with similar titles around the same time, most similar first, unless declared different."""
     folded = fold(to_plain_text(facts.title))
     if not folded:
         return []
@@ -269,8 +264,6 @@ MAX_DURATION: Final = timedelta(days=31)
 
 @dataclass(frozen=True, slots=True)
 class OtherEvent:
-    """An event named in a warning."""
-
     id: int
     title: str
     status: str

@@ -38,10 +38,7 @@ class ResolvedLinks:
 async def resolve_links(
     kind: Kind, context: OperationContext, arguments: Mapping[str, Any], row: Row | None = None
 ) -> ResolvedLinks:
-    """Return the IDs for each link parameter in the arguments; create new records as needed.
-
-    `row` is the event to change; None means a new event.
-    """
+    """Return the IDs for each link parameter; create new records as needed. Without a `row`, the event is new."""
     resolved: dict[Link, list[int]] = {}
     ignored: list[str] = []
     for link in kind.links:

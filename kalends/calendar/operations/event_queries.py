@@ -141,7 +141,6 @@ async def _find_names(context: OperationContext, select: Sql, ids: set[int], vis
 
 
 async def has_events(context: OperationContext, author: int | None) -> bool:
-    """Return whether the site, or the given author, has any events."""
     own = Sql("AND r.author_id = ?", author) if author is not None else Sql("")
     found = await context.transaction.fetch_value(
         Sql("SELECT EXISTS (SELECT FROM events r WHERE r.site_id = ?", context.transaction.site.id) + own + Sql(")")
@@ -157,7 +156,6 @@ async def list_category_choices(context: OperationContext) -> list[tuple[int, st
 
 
 async def list_author_choices(context: OperationContext, limit: int = 500) -> list[tuple[int, str]]:
-    """Return the users who may write events."""
     rows = await context.transaction.fetch_all(
         Sql(
             """SELECT id, coalesce(nullif(display_name, ''), login) AS name FROM users
@@ -198,7 +196,6 @@ def _select_named(context: OperationContext, kind: Kind) -> Sql:
 
 
 def make_values(raw: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse the table's parameters and add values that are not request parameters."""
     return {**params.read_params(TABLE_PARAMS, raw), **extra}
 
 
@@ -306,7 +303,6 @@ async def list_categories(tx: Transaction) -> list[CategoryChoice]:
 
 
 async def list_tag_names(tx: Transaction, limit: int) -> list[str]:
-    """List the names of the most used tags."""
     rows = await tx.fetch_all(
         Sql("SELECT name FROM tags WHERE site_id = ? ORDER BY count DESC, name_folded LIMIT ?", tx.site.id, limit)
     )
@@ -339,7 +335,6 @@ async def find_tag_ids(tx: Transaction, names: Sequence[str]) -> list[int | str]
 
 
 async def list_authors(tx: Transaction) -> list[tuple[int, str]]:
-    """List the accounts that can be a record's author."""
     rows = await user_tables.find_profiles(tx, user_id=None, limit=MAX_AUTHORS, offset=0)
     return [(row["id"], row["display_name"] or row["login"]) for row in rows]
 

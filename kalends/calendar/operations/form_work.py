@@ -67,16 +67,12 @@ MAX_EVENTS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An event and its expected revision."""
-
     id: int
     revision: int
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedEvent:
-    """The parts of an event that a bulk change needs."""
-
     title: str
     category_ids: tuple[int, ...]
 
@@ -119,7 +115,6 @@ MAX_MERGED_EVENTS: Final = 30_000
 
 
 def find_link(kind: Kind) -> Link:
-    """Return the link from events to records of a kind."""
     return next(link for link in EVENTS.links if BY_NAME[link.kind] is kind)
 
 
@@ -133,7 +128,9 @@ async def merge_record(kind: Kind, context: OperationContext) -> Outcome | None:
     row = await fetch_active_row(kind, context)
     target = await _fetch_target(kind, context, row)
     tx, link = context.transaction, find_link(kind)
-    await _check_size(context, link, row["id"])
+    count = await record_tables.count_links(tx, link.table, link.column, row["id"])
+    if count > MAX_MERGED_EVENTS:
+        raise errors.invalid("into", "must not get more than {maximum} events at once.", maximum=MAX_MERGED_EVENTS)
     # Move the links first, because trashing a venue that still has events would update each event a second time.
     move = LinkMove(link.table, link.column, row["id"], target["id"])
     if await record_tables.move_links(tx, move, BATCH_SIZE) == BATCH_SIZE:
@@ -143,14 +140,11 @@ async def merge_record(kind: Kind, context: OperationContext) -> Outcome | None:
         await change_record(kind, context, row, {"status": "trash"})
     else:
         await remove_term(kind, context, row, await _choose_parent(kind, context, row, target))
-    await _redirect(kind, context, row, target["id"])
+    await record_tables.move_redirects(tx, kind.name, row["id"], target["id"])
+    if permissions.is_published(row):
+        await record_tables.add_redirect(tx, kind.name, row["slug"], target["id"])
+        await record_tables.add_redirect(tx, kind.name, record_tables.id_key(row["id"]), target["id"])
     return await read_outcome(kind, context, target["id"])
-
-
-async def _check_size(context: OperationContext, link: Link, record_id: int) -> None:
-    count = await record_tables.count_links(context.transaction, link.table, link.column, record_id)
-    if count > MAX_MERGED_EVENTS:
-        raise errors.invalid("into", "must not get more than {maximum} events at once.", maximum=MAX_MERGED_EVENTS)
 
 
 async def _fetch_target(kind: Kind, context: OperationContext, row: Row) -> Row:
@@ -188,12 +182,3 @@ async def _choose_parent(kind: Kind, context: OperationContext, row: Row, target
     )
     parent: int | None = row["parent"] if is_below else target["id"]
     return parent
-
-
-async def _redirect(kind: Kind, context: OperationContext, row: Row, target_id: int) -> None:
-    """Redirect the record's former URLs and, if it was public, its current URL and ID."""
-    tx = context.transaction
-    await record_tables.move_redirects(tx, kind.name, row["id"], target_id)
-    if permissions.is_published(row):
-        await record_tables.add_redirect(tx, kind.name, row["slug"], target_id)
-        await record_tables.add_redirect(tx, kind.name, record_tables.id_key(row["id"]), target_id)

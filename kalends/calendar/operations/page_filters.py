@@ -40,7 +40,6 @@ class ResolvedFilters:
     place: tuple[float, float] | None = None
 
     def list_named(self, name: str) -> list[NamedRecord]:
-        """Return the records that a parameter names, without duplicates."""
         return list({entry.id: entry for entry in self.named.get(name, {}).values()}.values())
 
 
@@ -99,10 +98,7 @@ async def _find_merged(context: OperationContext, kind: Kind, entries: Sequence[
 
 
 async def _find_series(context: OperationContext, ids: Sequence[int]) -> tuple[dict[Value, NamedRecord], list[int]]:
-    """Find the public series with these IDs, and the IDs of all series that are or were public.
-
-    Trashed series are included, because feeds announce their dates as cancelled.
-    """
+    """Find public series, and the IDs that are or were public: feeds announce trashed series' dates as cancelled."""
     rows = await context.transaction.fetch_all(
         Sql(
             """SELECT r.id, r.title, r.status FROM series r WHERE r.site_id = ? AND r.id = ANY(?)

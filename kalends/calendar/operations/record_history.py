@@ -171,10 +171,7 @@ FOLDS: Final = {"start_date": "start_fold", "end_date": "end_fold"}
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A record's parameters at a revision and now, in history format.
-
-    `base` is None if the change log no longer goes back to the revision.
-    """
+    """A record's parameters at a revision (None if it is no longer logged) and now, in history format."""
 
     base: dict[str, Any] | None
     current: dict[str, Any]

@@ -269,10 +269,7 @@ async def make_render_context(
     is_readable: bool = False,
     known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> RenderContext:
-    """Load these rows' linked records, except `known`, which this transaction has already loaded.
-
-    `is_readable` means that the caller may read all rows in full, so none is locked.
-    """
+    """Load the rows' linked records, except `known` ones. With `is_readable`, no row is locked."""
     linked = await load_linked(kind, context, rows, known) if kind.links and rows else known
     locked_ids = frozenset[int]() if is_readable else permissions.locked_ids(context, rows)
     return context.make_render_context(linked, locked_ids)
@@ -329,10 +326,7 @@ async def _build_outcome(
     in_full: bool = False,
     known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> Outcome:
-    """Return the record as the body; `in_full` adds what only a single read contains.
-
-    `known` are linked records that are already loaded.
-    """
+    """Return the record as the body; `in_full` adds the structured data, and `known` are loaded linked records."""
     render_context = await make_render_context(kind, context, [row], is_readable=True, known=known)
     record = kind.reads.from_row(row, render_context)
     body = kind.reads.to_json(record, render_context)
@@ -379,10 +373,7 @@ async def fetch_active_row(kind: Kind, context: OperationContext) -> Row:
 
 
 async def require_unedited(tx: Transaction, kind: Kind, row: Row, revisions: Collection[int]) -> None:
-    """Raise ApiError if the record has been edited since the latest of these revisions.
-
-    Derived changes do not count as edits.
-    """
+    """Raise ApiError unless only derived changes were made since the latest of these revisions."""
     if row["revision"] in revisions:
         return
     since = max((number for number in revisions if number < row["revision"]), default=0)
@@ -414,8 +405,6 @@ class RecordRead[R]:
 
 @dataclass(frozen=True, slots=True)
 class RecordList[R]:
-    """One page of a list."""
-
     records: tuple[R, ...]
     page: PageInfo
     cache_tags: tuple[str, ...]
@@ -496,7 +485,6 @@ MAX_CATEGORIES: Final = 2000
 
 
 def sort_by(kind: Kind, order: str) -> Kind:
-    """Return a variant of a post kind whose lists have this order."""
     return replace(kind, reads=replace(kind.reads, order=lambda _: ORDERS[order]))
 
 

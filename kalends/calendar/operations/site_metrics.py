@@ -30,10 +30,7 @@ INFO: Final = Sample(metrics.INFO, 1, (__version__,))
 
 
 def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Callable[[], list[Sample]]:
-    """Return a function that reads the server's metrics with the server's login.
-
-    `urls` maps cell names to databases; a single database has an empty name and no directory.
-    """
+    """Return a function that reads the server's metrics; `urls` maps cell names, or an empty name, to databases."""
     expected = newest_revision()
 
     async def read(cell: str, url: str) -> list[Sample]:

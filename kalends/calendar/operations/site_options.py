@@ -133,7 +133,12 @@ async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int
     await tx.lock_site(user_id)
     for column, value in parsed:
         if column == CUSTOM_CSS:
-            await _store_css(tx, str(value))
+            css = str(value)
+            await tx.execute(Sql("DELETE FROM site_styles WHERE site_id = ?", tx.site.id))
+            if css:
+                await tx.execute(Sql("INSERT INTO site_styles (site_id, css) VALUES (?, ?)", tx.site.id, css))
+            css_hash = blake2b(css.encode(), digest_size=6).hexdigest() if css else ""
+            await tx.execute(Sql("UPDATE sites SET custom_css_hash = ? WHERE id = ?", css_hash, tx.site.id))
         else:
             await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", value, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
@@ -170,15 +175,6 @@ def _parse_setting(key: str, value: str) -> tuple[LiteralString, object]:
     if similar:
         raise InvalidValue("There is no setting {key}.", suggestion=similar, key=key)
     raise InvalidValue("There is no setting {key}. The settings are {keys}.", key=key, keys=", ".join(SITE_KEYS))
-
-
-async def _store_css(tx: Transaction, css: str) -> None:
-    """Replace the custom CSS and set the hash that identifies this version, or "" if there is no CSS."""
-    await tx.execute(Sql("DELETE FROM site_styles WHERE site_id = ?", tx.site.id))
-    if css:
-        await tx.execute(Sql("INSERT INTO site_styles (site_id, css) VALUES (?, ?)", tx.site.id, css))
-    css_hash = blake2b(css.encode(), digest_size=6).hexdigest() if css else ""
-    await tx.execute(Sql("UPDATE sites SET custom_css_hash = ? WHERE id = ?", css_hash, tx.site.id))
 
 
 async def read_css(tx: Transaction) -> str:

@@ -62,20 +62,14 @@ async def add_record(
 async def change_record(
     kind: Kind, context: OperationContext, row: Row, arguments: Mapping[str, Any], links: Links = NO_LINKS
 ) -> Row | None:
-    """Change the columns and links that differ from the row; write nothing if there is no difference.
-
-    Return the row as it is now, or None if the caller must read it again.
-    """
+    """Write the columns and links that differ from the row; return the new row, or None if it must be read again."""
     arguments = await resolve_image_url(context, arguments)
     values = await kind.writes.to_columns(build_write_context(context, arguments, row, row["id"]))
     return await write_changes(kind, context.transaction, row, values, links)
 
 
 async def write_changes(kind: Kind, tx: Transaction, row: Row, values: Values, links: Links = NO_LINKS) -> Row | None:
-    """Write a record's changed columns and links, and apply the consequences for its series and kind.
-
-    Return the row as it is now, or None if it must be read again because a consequence may have changed it.
-    """
+    """Write changes and their consequences; return the new row, or None if it must be read again."""
     cause: int | None = None
     in_series = kind.is_event and row["series_id"] is not None
     if in_series:
@@ -147,10 +141,7 @@ class PlannedChange:
 def plan(
     kind: Kind, tx: Transaction, row: Row, values: Values, links: Links = NO_LINKS, *, cause: int | None = None
 ) -> PlannedChange | None:
-    """Log a record's change and return what to write; None if nothing differs.
-
-    `cause` is the revision of the series change that caused this one.
-    """
+    """Log a change and return what to write; None if nothing differs. `cause` is the revision of a series change."""
     changed: Values = {name: value for name, value in values.items() if name not in row or row[name] != value}
     relinked = {link: ids for link, ids in links.items() if row[f"{link.column}s"] != ids}
     if not set(changed) - DERIVED_COLUMNS and not relinked:

@@ -51,8 +51,6 @@ class Image:
 
 @record
 class MediaItem(Image):
-    """An image in the media library."""
-
     title: str
     mime_type: str
     author: int | None
@@ -63,8 +61,6 @@ class MediaItem(Image):
 
 @record
 class Term:
-    """A category or tag."""
-
     id: int
     name: str
     slug: str
@@ -178,12 +174,10 @@ class Event(Post):
 
     @property
     def is_online(self) -> bool:
-        """Return whether people can attend online."""
         return bool(self.online_url) or self.event_status == MOVED_ONLINE
 
     @property
     def virtual_url(self) -> str:
-        """Return the URL for attending online, or else the event page."""
         return self.online_url or self.url
 
     @property

@@ -396,10 +396,7 @@ def _or_unknown(value: float | None) -> float:
 
 
 def _excludes(place: float | None, first: EventFacts, second: EventFacts) -> bool:
-    """Return whether the places rule out a match.
-
-    A place can have many names, so different names alone do not rule it out if the title is distinctive.
-    """
+    """Return whether the places rule out a match; different names alone do not, if the titles are distinctive."""
     if place is None or place >= 0.4:
         return False
     distance = _find_distance(first, second)
@@ -421,10 +418,7 @@ def _list_context(facts: EventFacts) -> frozenset[str]:
 
 
 def compare_starts(first: EventFacts, second: EventFacts) -> float:
-    """Compare local starts. Doors can open earlier, so timed events match up to 90 minutes apart.
-
-    If either event is all-day, only the day counts.
-    """
+    """Compare local starts: only the day if either is all-day, else up to 90 minutes, as doors can open earlier."""
     if first.all_day or second.all_day:
         is_same_day = first.start_local.date() == second.start_local.date()
         return (1.0 if first.all_day == second.all_day else 0.7) if is_same_day else 0.0

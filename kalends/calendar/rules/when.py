@@ -30,7 +30,8 @@ def combine(day: str, time_text: str, offset: str, zone: str) -> str:
     moment = read_time_of_day(time_text)
     if moment is None:
         return f"{day} {time_text}"
-    suffix = offset if offset and offset in find_offsets(day, time_text, zone) else ""
+    problem = find_problem(day, time_text, zone) if offset else None
+    suffix = offset if problem is not None and offset in problem.offsets else ""
     return f"{day} {moment:%H:%M:%S}{suffix}"
 
 
@@ -57,12 +58,6 @@ def end_of(start_day: str, start_time: str, end_day: str, end_time: str, *, all_
     return ((day + timedelta(days=1)).isoformat() if is_next_day and day else start_day), end_time
 
 
-def find_offsets(day: str, time_text: str, zone: str) -> tuple[str, ...]:
-    """Return the two offsets of a local time that occurs twice, else none."""
-    problem = find_problem(day, time_text, zone)
-    return problem.offsets if problem else ()
-
-
 def find_offset(wall: datetime, zone: str, instant: datetime) -> str:
     """Return a stored time's offset if its local time occurs twice."""
     is_repeated = isinstance(check_local_time(wall, zone), RepeatedTime)
@@ -71,9 +66,10 @@ def find_offset(wall: datetime, zone: str, instant: datetime) -> str:
 
 def find_problem(day: str, time_text: str, zone: str) -> TimeProblem | None:
     """Explain a local time that does not exist or occurs twice; return None if there is no problem."""
-    wall = read_wall(day, time_text)
-    if wall is None:
+    parsed, moment = _read_day(day), read_time_of_day(time_text)
+    if parsed is None or moment is None:
         return None
+    wall = datetime.combine(parsed, moment)
     try:
         found = check_local_time(wall, read_zone(zone))
     except InvalidValue:
@@ -92,12 +88,6 @@ def find_problem(day: str, time_text: str, zone: str) -> TimeProblem | None:
         )
         return TimeProblem(REPEATED, message, offsets=(format_offset(found.first), format_offset(found.second)))
     return None
-
-
-def read_wall(day: str, time_text: str) -> datetime | None:
-    """Return the fields' local time, or None if they are empty or invalid."""
-    parsed, moment = _read_day(day), read_time_of_day(time_text)
-    return datetime.combine(parsed, moment) if parsed and moment else None
 
 
 def _read_day(text: str) -> date | None:

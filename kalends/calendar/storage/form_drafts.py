@@ -44,7 +44,6 @@ async def save_draft(
 
 
 async def remove_oldest(tx: Transaction, user_id: int, kind: str) -> None:
-    """Remove a user's oldest drafts beyond the maximum."""
     await tx.execute(
         Sql(
             """

@@ -19,10 +19,7 @@ KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categorie
 async def list_record_changes(
     tx: Transaction, kind: str, record_id: int, *, after: int = 0, before: int = MAX_ID, limit: int | None = None
 ) -> list[Record]:
-    """Return a record's edits between two revisions, newest first, with their users.
-
-    Derived changes are not edits, nor are changes by the server that alter no field.
-    """
+    """Return a record's edits between two revisions, newest first, without derived and empty changes."""
     return await tx.fetch_all(
         Sql(
             """

@@ -33,8 +33,6 @@ MAX_WEEKDAY: Final = 4  # some months have only four Mondays
 
 @dataclass(slots=True, kw_only=True)
 class RepeatValues:
-    """The rule editor's fields."""
-
     frequency: str = ""
     interval: str = "1"
     weekdays: list[str] = field(default_factory=list[str])

@@ -48,7 +48,6 @@ class Day:
 
     @property
     def more_count(self) -> int:
-        """Return the number of events that do not fit in the grid."""
         return self.hidden + self.without_lane
 
     @property
@@ -74,7 +73,6 @@ class Week:
 
 
 def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
-    """Return the first and last day of the weeks that a month spans."""
     first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
     return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
@@ -260,7 +258,8 @@ def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int, s
     if show_last and not day.hidden and len(day.entries) == room + 1:
         room += 1
     shown = day.entries[:room]
-    _count_shown(day, len(shown))
+    day.hidden += len(day.entries) - len(shown)
+    del day.entries[len(shown) :]
     entries = iter(shown)
     slots: list[Slot] = []
     for cell in covering:
@@ -276,8 +275,3 @@ def _make_bar(cell: Cell, at: int) -> Slot:
     if cell.start != at:
         return Slot(is_short=True)
     return Slot(cell.entry, cell.days, True, cell.continues_before, cell.continues_after)
-
-
-def _count_shown(day: Day, shown: int) -> None:
-    day.hidden += len(day.entries) - shown
-    del day.entries[shown:]

@@ -56,8 +56,6 @@ class DateItem:
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """A rule's text and the time of its dates."""
-
     text: str
     time: str
 
@@ -107,7 +105,6 @@ def describe_part(part: Part, now: datetime, locale: PageLocale) -> str:
 
 
 def describe_rule_at(series: SeriesReference, now: datetime, locale: PageLocale) -> str:
-    """Describe the rule that produced an event."""
     return describe_part(find_part(series.parts, series.slot), now, locale)
 
 
