@@ -55,7 +55,8 @@ class Entry:
 
 async def show_history(console_request: ConsoleRequest) -> Response:
     kind, record_id = _find_record(console_request)
-    values = {"per_page": PER_PAGE, "before": _read_before(console_request)}
+    before = parse_id(console_request.query_value("before"))
+    values = {"per_page": PER_PAGE, "before": MAX_ID if before is None else before}
     async with console_request.transaction() as tx:
         row = await fetch_editable_row(kind, console_request.make_context(tx, record_id=record_id))
         outcome = await read_history(kind, console_request.make_context(tx, values, record_id=record_id))
@@ -120,11 +121,6 @@ def _find_record(console_request: ConsoleRequest) -> tuple[Kind, int]:
     if record_id > MAX_ID:
         raise errors.no_route()
     return BY_NAME[params["kind"]], record_id
-
-
-def _read_before(console_request: ConsoleRequest) -> int:
-    before = parse_id(console_request.query_value("before"))
-    return MAX_ID if before is None else before
 
 
 def _make_entry(console_request: ConsoleRequest, kind: Kind, entry: dict[str, Any], names: Names) -> Entry:

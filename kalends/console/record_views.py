@@ -72,7 +72,9 @@ async def show_table(console_request: ConsoleRequest) -> Response:
     query = {name: console_request.query_value(name) for name in ("search", "status", "sort", "page")}
     async with console_request.transaction() as tx:
         if form.kind.is_nested and not query["search"]:
-            rows, page = await _read_tree(console_request, tx, form), PageInfo(0, 1)
+            permissions.require_writer(console_request.actor, form.kind)
+            rows = [_make_term_row(form, entry.row, entry.depth) for entry in await list_tree(tx)]
+            page = PageInfo(0, 1)
         else:
             rows, page = await _read_page(console_request, tx, form, query)
     return show(
@@ -98,11 +100,6 @@ def make_page_links(path: str, query: Mapping[str, str], pages: int) -> dict[str
     sent = {name: value for name, value in query.items() if value and name != "page"}
     numbers = {"previous": number - 1, "next": number + 1}
     return {name: f"{path}?{urlencode({**sent, 'page': n})}" for name, n in numbers.items() if 1 <= n <= pages}
-
-
-async def _read_tree(console_request: ConsoleRequest, tx: Transaction, form: RecordForm) -> list[TableRow]:
-    permissions.require_writer(console_request.actor, form.kind)
-    return [_make_term_row(form, entry.row, entry.depth) for entry in await list_tree(tx)]
 
 
 async def _read_page(
@@ -278,16 +275,9 @@ async def read_editable(console_request: ConsoleRequest) -> Row:
         return await fetch_editable_row(find_form(console_request).kind, context)
 
 
-async def perform_on_record(
-    console_request: ConsoleRequest, operation: Any, raw: Mapping[str, Any] | None = None
-) -> None:
-    await console_request.perform(
-        operation,
-        find_form(console_request).kind,
-        raw or {},
-        record_id=read_id(console_request),
-        revision=read_revision(console_request),
-    )
+async def perform_on_record(console_request: ConsoleRequest, operation: Any) -> None:
+    kind, revision = find_form(console_request).kind, read_revision(console_request)
+    await console_request.perform(operation, kind, {}, record_id=read_id(console_request), revision=revision)
 
 
 def make_map_url(console_request: ConsoleRequest, texts: Mapping[str, str]) -> str:

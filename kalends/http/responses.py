@@ -67,7 +67,7 @@ def error_body(error: ApiError) -> dict[str, Any]:
     return {"code": error.code, "message": error.message, "data": {"status": error.status, **error.data}}
 
 
-def error_response(error: ApiError, language: str = DEFAULT, *, envelope: bool = False) -> Response:
+def error_response(error: ApiError, language: str, *, envelope: bool = False) -> Response:
     """Return a translated error response; with an envelope, the HTTP status is 200."""
     body = error_body(error)
     if envelope:
@@ -77,7 +77,7 @@ def error_response(error: ApiError, language: str = DEFAULT, *, envelope: bool =
     return Response(encode_json(body, language), status, headers, media_type=JSON)
 
 
-def description_response(encoded: bytes, language: str, known_etags: str = "") -> Response:
+def description_response(encoded: bytes, language: str, known_etags: str) -> Response:
     """Return an encoded API description, or 304 if the client's copy is current."""
     tag = f'"{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"'
     headers = {"Content-Language": language, "ETag": tag}

@@ -116,7 +116,7 @@ def announce_counters() -> None:
         metrics.find_series(metrics.UNAVAILABLE, cause)
 
 
-async def sample_pool(database: SiteDatabase, replica: Replica | None = None) -> None:
+async def sample_pool(database: SiteDatabase, replica: Replica | None) -> None:
     """Export connection pool, directory and replica metrics until the task is cancelled."""
     announce_counters()
     counted: Counter[str] = Counter()

@@ -122,7 +122,7 @@ async def has_other_dates(tx: Transaction, series_id: int, event_id: int) -> boo
     return bool(found)
 
 
-async def find_incomplete(database: Database, horizon: datetime, limit: int = 1000) -> list[Record]:
+async def find_incomplete(database: Database, horizon: datetime, limit: int) -> list[Record]:
     """Return series on all sites that still lack dates before the horizon."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM incomplete_series(?, ?)", horizon, limit))
 

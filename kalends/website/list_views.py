@@ -134,7 +134,8 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
     # Show only the next events, because more markers would be unreadable and counting all events is slow. An event
     # that has moved online is no longer at its venue.
     states = [state for state in context.values.get("event_status", STATES) if state != MOVED_ONLINE]
-    map_context = with_values(_without_values(context, "page"), geoloc=True, event_status=states, per_page=MAX_CARDS)
+    values = {name: value for name, value in context.values.items() if name != "page"}
+    map_context = with_values(replace(context, values=values), geoloc=True, event_status=states, per_page=MAX_CARDS)
     card_list = await list_cards(page, map_context, "/events/map/", counted=False)
     heading = page.locale.gettext(N_("Map"))
     model = MapPage(
@@ -216,10 +217,6 @@ def _read_form(page: PageContext, query: dict[str, str]) -> SearchForm:
         geoloc_radius=query.get("geoloc_radius") or "40",
         free=bool(query.get("free")),
     )
-
-
-def _without_values(context: OperationContext, *names: str) -> OperationContext:
-    return replace(context, values={name: value for name, value in context.values.items() if name not in names})
 
 
 def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CARDS_BYTES) -> list[Card]:

@@ -171,7 +171,7 @@ def unhidden_condition(actor: Actor, kind: Kind) -> Sql:
 
 def require_writer(actor: Actor, kind: Kind | None) -> None:
     if not may_write(actor, kind):
-        raise permission_error(actor, role_message(kind))
+        raise permission_error(actor, _role_message(_min_writer_role(kind)))
 
 
 def require_reader(actor: Actor, kind: Kind) -> None:
@@ -209,10 +209,6 @@ def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
 def require_author_right(actor: Actor, author: int | None) -> None:
     if author is not None and author != actor.user_id and not may_name_authors(actor):
         raise permission_error(actor, Message("only editors and administrators can make another user the author."))
-
-
-def role_message(kind: Kind | None) -> Message:
-    return _role_message(_min_writer_role(kind))
 
 
 def _role_message(min_role: int) -> Message:

@@ -142,10 +142,6 @@ async def _parent_clause(value: int, query: ListQuery) -> Clause:
     return Sql("false")
 
 
-def _ticketed_clause(value: bool) -> Sql:
-    return Sql("r.ticket_url <> ''") if value else Sql("")
-
-
 def _state_clause(states: list[str]) -> Sql:
     """Match events in any of these states. Excluding `scheduled` allows the planner to use the partial index."""
     matches = Sql("r.event_status = ANY(?)", states)
@@ -276,7 +272,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
                  is_extension=True), no_condition),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
     Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: no filter"),
-           value_clause(_ticketed_clause)),
+           value_clause(lambda value: Sql("r.ticket_url <> ''") if value else Sql(""))),
     Filter(param("free", BOOLEAN, "Only events that cost nothing; false: only the others", is_extension=True),
            value_clause(lambda value: Sql("r.is_free") if value else Sql("NOT r.is_free"))),
     Filter(param("event_status", params.several_of(*STATES), "Events in this state, or in any of several",

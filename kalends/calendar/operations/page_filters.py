@@ -130,7 +130,7 @@ async def find_place(context: OperationContext, name: str) -> tuple[float, float
     return (row["geo_lat"], row["geo_lng"]) if row else None
 
 
-async def list_towns(context: OperationContext, limit: int = 100) -> list[str]:
+async def list_towns(context: OperationContext, limit: int) -> list[str]:
     """List towns that have venues with coordinates, as suggestions for `near`."""
     rows = await context.transaction.fetch_all(
         Sql(

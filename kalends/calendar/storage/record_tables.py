@@ -73,7 +73,7 @@ async def write_revisions(
     ids: Sequence[int],
     revisions: Sequence[int],
     *,
-    assignment: LiteralString = "",
+    assignment: LiteralString,
     is_derived: bool = False,
 ) -> None:
     """Write the revisions of recorded changes to their rows. `assignment` sets additional columns."""

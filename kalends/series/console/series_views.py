@@ -25,7 +25,6 @@ from kalends.core.recurrence import rest_from
 from kalends.rendering.page_locale import PageLocale
 from kalends.series.api import DRY_RUN, FROM, SERIES_EDIT, SERIES_SCOPE
 from kalends.series.console.series_page import (
-    DatePage,
     EditText,
     describe_parts,
     describe_rule,
@@ -112,6 +111,7 @@ async def show_page(
         edits = await load_edits(console_request, context, series_id)
         rule_form = await _make_rule_form(context, row, definition, locale, repeat)
     params = error.data.get("params") if error else None
+    shown = {"page": str(dates.number), "show": "past" if dates.is_past else ""}
     return show(
         console_request,
         "series.html",
@@ -128,7 +128,7 @@ async def show_page(
         edits=edits,
         form=rule_form,
         repeat_options=make_options(locale, is_new=False),
-        links=_make_links(series_id, dates),
+        links=make_page_links(f"{PATH}/{series_id}", shown, dates.total_pages),
         is_trashed=row["status"] == "trash",
     )
 
@@ -137,11 +137,6 @@ def _find_undone(edits: Sequence[EditText]) -> EditText | None:
     """Return the edit that can be undone: a person's latest edit, unless it created the series."""
     latest = next((edit for edit in edits if not edit.is_automatic), None)
     return latest if latest is not None and latest.is_undoable else None
-
-
-def _make_links(series_id: int, dates: DatePage) -> dict[str, str]:
-    query = {"page": str(dates.number), "show": "past" if dates.is_past else ""}
-    return make_page_links(f"{PATH}/{series_id}", query, dates.total_pages)
 
 
 async def _make_rule_form(

@@ -84,10 +84,10 @@ def find_next(occurrences: Occurrences, now: datetime, anchor: datetime) -> date
     return min((slot for slot in upcoming if slot >= anchor), default=anchor)
 
 
-def compute_horizon(now: datetime, start: datetime, months: int = HORIZON_MONTHS) -> datetime:
+def compute_horizon(now: datetime, start: datetime) -> datetime:
     """Return the instant up to which to create events: some months after now or after a later start."""
     begin = max(now, start).replace(hour=0, minute=0, second=0, microsecond=0)
-    year, month = divmod(begin.month - 1 + months, 12)
+    year, month = divmod(begin.month - 1 + HORIZON_MONTHS, 12)
     if begin.year + year >= times.LAST_YEAR:
         return begin
     return begin.replace(year=begin.year + year, month=month + 1, day=1) + timedelta(days=begin.day - 1)
