@@ -458,6 +458,7 @@ def _log_fields(inbound: InboundRequest) -> dict[str, Any]:
 
 
 def create_server_application() -> Application:
+    """Create a server process's application, which warms up before it accepts requests."""
     return create_application(warms_up=True)
 
 
@@ -524,6 +525,7 @@ def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
 
 
 def _find_rest_root(settings: Settings) -> str:
+    """Return the REST root of the first WordPress alias, or an empty string."""
     aliases = [path for path in settings.api_aliases if path.endswith(LEGACY_NAMESPACE)]
     return aliases[0].removesuffix(LEGACY_NAMESPACE) if aliases else ""
 

@@ -163,6 +163,7 @@ def _has_short_body(api_request: ApiRequest, endpoint: Endpoint) -> bool:
 
 
 async def _handle_long_write(api_request: ApiRequest, endpoint: Endpoint) -> Response:
+    """Authenticate the caller, read the input without a transaction, then check the caller again and write."""
     async with api_request.transaction() as tx:
         await _identify_writer(api_request, endpoint, tx)
     site, library = tx.site, api_request.state.library
@@ -338,6 +339,7 @@ def _computed_defaults(tx: Transaction) -> dict[str, Any]:
 
 
 def _read_method(request: Request) -> str:
+    """Return the request method; only POST can be overridden, with PUT, PATCH or DELETE."""
     if request.method != "POST":
         return request.method
     override = bodies.query_value(request, "_method") or request.headers.get("x-http-method-override")

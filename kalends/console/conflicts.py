@@ -180,6 +180,8 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
+    """A conflict on the page, with each version as full text or as words that differ from the base."""
+
     name: str
     label: str
     theirs: list[Segment]

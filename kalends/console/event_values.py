@@ -147,6 +147,7 @@ def _split_times(row: Row) -> dict[str, Any]:
 
 
 def shift_days(values: EventValues, days: int) -> None:
+    """Move an event by a number of days, keeping its local times."""
     for name in ("start_day", "end_day"):
         day = date.fromisoformat(getattr(values, name)) + timedelta(days=days)
         setattr(values, name, day.isoformat())

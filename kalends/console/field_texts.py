@@ -79,6 +79,7 @@ def is_prose(kind: Kind, name: str) -> bool:
 
 
 def make_locale(console_request: ConsoleRequest) -> PageLocale:
+    """Return the user's language with the site's date formats."""
     language = console_request.language
     return make_page_locale(language, console_request.site.language, translator(language))
 

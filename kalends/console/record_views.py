@@ -276,6 +276,7 @@ async def read_editable(console_request: ConsoleRequest) -> Row:
 
 
 async def perform_on_record(console_request: ConsoleRequest, operation: Any) -> None:
+    """Run an API operation on the record in the path, if it still has the form's revision."""
     kind, revision = find_form(console_request).kind, read_revision(console_request)
     await console_request.perform(operation, kind, {}, record_id=read_id(console_request), revision=revision)
 

@@ -64,6 +64,7 @@ REGIONAL: Final = (
 
 
 def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
+    """Return the choices by setting, including current values that would not be offered otherwise."""
     language, site = console_request.language, console_request.site
     translate = translator(language)
     weekdays = make_page_locale(language, site.language, translate).weekdays(1)

@@ -151,6 +151,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
 
 
 def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
+    """Return the HTTP response for a view, or 304 if the client has the current version."""
     body = page_response.body.encode() if isinstance(page_response.body, str) else page_response.body
     headers = {"Content-Language": page_request.language, **page_response.headers}
     if page_response.status == 200 and page_request.site_revision is not None:

@@ -186,6 +186,7 @@ def list_actions(console_request: ConsoleRequest, *, in_trash: bool) -> dict[str
 
 
 def find_action(name: str) -> Action:
+    """Return an action, or raise 400 if it does not exist. The write itself checks permissions."""
     if name not in ACTIONS:
         raise errors.invalid("action", "must be one of: {choices}.", choices=", ".join(ACTIONS))
     return ACTIONS[name]
@@ -342,6 +343,7 @@ def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
+    """Undo one of this user's bulk changes, except for events changed since."""
     first, last = (_read_revision(console_request, name) for name in ("after_revision", "until_revision"))
     try:
         return _show_outcome(console_request, await undo_changes(console_request, first, last), "undone")

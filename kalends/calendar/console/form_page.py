@@ -268,6 +268,7 @@ _KEEP: Final = Action("save", N_("Save"))
 
 
 def list_actions(actor: Actor, status: str) -> list[Action]:
+    """Return the actions that save the event; the first one is the primary button."""
     release = _PUBLISH if permissions.may_publish(actor) else _SUBMIT
     return {
         NEW: [release, _DRAFT],

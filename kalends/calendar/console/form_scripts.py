@@ -175,6 +175,7 @@ MAP_ROUTES: Final = (ConsoleRoute("/map", show_map),)
 
 
 async def show_preview(console_request: ConsoleRequest) -> Response:
+    """Show a stored event's page, regardless of its status."""
     async with console_request.transaction() as tx:
         return await _show(console_request, tx, int(console_request.path_params["id"]))
 

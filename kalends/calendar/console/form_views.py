@@ -197,6 +197,7 @@ async def finish(
 async def finish_series(
     console_request: ConsoleRequest, submission: Submission, series_id: int, notice: str
 ) -> Response:
+    """Save the picture's description, remove the draft, and redirect to the series page."""
     await _clean_up(console_request, submission)
     return redirect(f"{PREFIX}/series/{series_id}", notice)
 

@@ -95,6 +95,7 @@ class TableFilter:
 
     @property
     def is_empty(self) -> bool:
+        """Return whether the table shows its default rows."""
         return not set(self.values) - {*DISPLAY, "of"}
 
     @property

@@ -226,6 +226,7 @@ async def trash_series(console_request: ConsoleRequest) -> Response:
 
 
 async def confirm(console_request: ConsoleRequest, change: Change, params: Mapping[str, Any]) -> Response:
+    """Show a change's effect on a series, from a dry run."""
     series_id = read_id(console_request)
     async with console_request.transaction() as tx:
         row = await fetch_editable_row(SERIES, console_request.make_context(tx, record_id=series_id))

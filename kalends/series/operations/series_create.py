@@ -248,6 +248,7 @@ async def preview_series(kind: Kind, context: OperationContext) -> Outcome:
 
 
 def describe_ignored(slot: datetime) -> Message:
+    """Return the warning about an added date that the rule already produces."""
     return Message("{date} is already a date of this rule and was ignored.", date=times.format_datetime(slot))
 
 

@@ -119,6 +119,7 @@ async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def edit_series(kind: Kind, context: OperationContext) -> Outcome:
+    """Edit the series in the path: all dates, or the dates at or after `from`."""
     target = await _fetch_target(kind, context)
     return await run_edit(context, target, lambda: edit_series_dates(context, target))
 

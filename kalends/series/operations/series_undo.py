@@ -90,6 +90,7 @@ async def _restore(kind: Kind, context: OperationContext, series: Row) -> Summar
 
 
 async def _load_rows(tx: Transaction, series_id: int, event_ids: Iterable[int]) -> dict[int, Row]:
+    """Return a series' events and the given former events, by event ID."""
     where = Sql(
         "r.site_id = ? AND (r.series_id = ? OR r.id = ANY(?)) ORDER BY r.slot", tx.site.id, series_id, list(event_ids)
     )

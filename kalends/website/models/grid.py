@@ -73,6 +73,7 @@ class Week:
 
 
 def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
+    """Return the first and last day of the weeks that a month spans."""
     first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
     return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
