@@ -145,35 +145,22 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
     removed = await tx.fetch_all(
         Sql("DELETE FROM media_files WHERE site_id = ? AND media_id = ? RETURNING name", tx.site.id, media_id)
     )
-    await tx.execute(
-        Sql(
-            """INSERT INTO media_files (site_id, media_id, name, size)
-                SELECT DISTINCT ?::bigint, ?::bigint, f.name, f.size
-                FROM unnest(?::text[], ?::text[]) AS f (name, size)""",
-            tx.site.id,
-            media_id,
-            names,
-            [size for _, size in pairs],
-        )
-    )
+    statement = """INSERT INTO media_files (site_id, media_id, name, size)
+        SELECT DISTINCT ?::bigint, ?::bigint, f.name, f.size
+        FROM unnest(?::text[], ?::text[]) AS f (name, size)"""
+    await tx.execute(Sql(statement, tx.site.id, media_id, names, [size for _, size in pairs]))
     await release(tx, [row["name"] for row in removed])
 
 
 async def list_files(tx: Transaction, after: int, limit: int) -> list[Record]:
     """Return images with their files, ordered by ID."""
-    return await tx.fetch_all(
-        Sql(
-            """
-            SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes,
-                ARRAY (SELECT DISTINCT f.name FROM media_files f WHERE f.site_id = m.site_id AND f.media_id = m.id
-                    ORDER BY f.name) AS names
-            FROM media m WHERE m.site_id = ? AND m.id > ? AND m.url NOT LIKE '%/%' ORDER BY m.id LIMIT ?
-            """,
-            tx.site.id,
-            after,
-            limit,
-        )
-    )
+    query = """
+        SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes,
+            ARRAY (SELECT DISTINCT f.name FROM media_files f WHERE f.site_id = m.site_id AND f.media_id = m.id
+                ORDER BY f.name) AS names
+        FROM media m WHERE m.site_id = ? AND m.id > ? AND m.url NOT LIKE '%/%' ORDER BY m.id LIMIT ?
+    """
+    return await tx.fetch_all(Sql(query, tx.site.id, after, limit))
 
 
 async def count_media(tx: Transaction) -> int:

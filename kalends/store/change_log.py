@@ -126,13 +126,11 @@ class ChangeLog:
 
     def enqueue_purge(self, traceparent: str) -> Sql:
         first, last = self.entries[0].revision, self.entries[-1].revision
-        return Sql(
+        query = (
             "SELECT enqueue_job('purge', jsonb_strip_nulls(jsonb_build_object('first', ?::bigint, 'last', ?::bigint, "
-            "'traceparent', ?::text)), NULL)",
-            first,
-            last,
-            traceparent or None,
+            "'traceparent', ?::text)), NULL)"
         )
+        return Sql(query, first, last, traceparent or None)
 
 
 def select_site_for_update(site_id: int) -> Sql:

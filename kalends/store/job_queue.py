@@ -153,15 +153,11 @@ async def list_jobs(
 ) -> tuple[list[QueuedJob], QueueSummary]:
     """Return the unfinished jobs, optionally filtered by status or task, and a queue summary."""
     async with connect(queue_url) as connection:
-        rows = await connection.fetch(
-            """
+        query = """
             SELECT id, status::text, task_name, scheduled_at, attempts, args::text AS arguments
             FROM procrastinate_jobs WHERE status::text = ANY($1) AND $2 IN ('', task_name) ORDER BY id LIMIT $3
-            """,
-            [status] if status else list(STATUSES),
-            task,
-            limit,
-        )
+        """
+        rows = await connection.fetch(query, [status] if status else list(STATUSES), task, limit)
         summary = await connection.fetchrow(SUMMARY)
     jobs = [QueuedJob(**{**row, "arguments": orjson.loads(row["arguments"])}) for row in rows]
     return jobs, QueueSummary(**summary)

@@ -166,8 +166,7 @@ async def measure_sites(database_url: str, *, most: int, largest: int) -> tuple[
                 """
             )
         )
-        rows = await connection.fetch(
-            """
+        query = """
             SELECT s.id, s.name, s.revision,
                 ARRAY(SELECT h.host FROM site_hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts,
                 (SELECT count(*) FROM events e WHERE e.site_id = s.id) AS events,
@@ -178,10 +177,8 @@ async def measure_sites(database_url: str, *, most: int, largest: int) -> tuple[
                 (SELECT coalesce(sum(m.filesize), 0)::bigint FROM media m WHERE m.site_id = s.id) AS image_bytes
             FROM (SELECT * FROM sites s WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
                 ORDER BY CASE WHEN $1 THEN -s.last_post_id ELSE s.id END, s.id LIMIT $2) s
-            """,
-            totals.sites > most,
-            largest if totals.sites > most else most,
-        )
+        """
+        rows = await connection.fetch(query, totals.sites > most, largest if totals.sites > most else most)
     return [SiteSize(**{**row, "hosts": tuple(row["hosts"])}) for row in rows], totals
 
 
@@ -252,14 +249,12 @@ def require_movable(host: str, owner: int | None, site_id: int, *, move: bool) -
 async def remove_host(database_url: str, host: str) -> int:
     """Remove a host and return its site's ID; refuse if it is the site's last host and there are other sites."""
     async with _change_sites(database_url) as connection:
-        row = await connection.fetchrow(
-            """
+        query = """
             SELECT h.site_id, (SELECT count(*) FROM site_hosts o WHERE o.site_id = h.site_id) AS hosts,
                 (SELECT count(*) FROM (SELECT FROM sites LIMIT 2) s) AS sites
             FROM site_hosts h WHERE h.host = $1
-            """,
-            host.lower(),
-        )
+        """
+        row = await connection.fetchrow(query, host.lower())
         if row is None:
             raise SiteConflict(f"No site has the host name {host.lower()}.")
         site_id: int = row["site_id"]
@@ -295,16 +290,14 @@ async def delete_site(connection: Any, site_id: int) -> bool:
 
 async def count_records(database_url: str, site_id: int) -> int:
     async with connect_owner(database_url) as connection:
-        count: int = await connection.fetchval(
-            """
+        query = """
             SELECT sum(n)::bigint FROM (
                 SELECT count(*) FROM events WHERE site_id = $1 UNION ALL
                 SELECT count(*) FROM venues WHERE site_id = $1 UNION ALL
                 SELECT count(*) FROM organizers WHERE site_id = $1 UNION ALL
                 SELECT count(*) FROM media WHERE site_id = $1) AS c (n)
-            """,
-            site_id,
-        )
+        """
+        count: int = await connection.fetchval(query, site_id)
         return count
 
 
@@ -320,16 +313,13 @@ async def add_new_host(connection: Any, host: str, site_id: int) -> None:
 
 
 async def fetch_sites(connection: Any, search: str = "", limit: int | None = None) -> list[HostedSite]:
-    rows = await connection.fetch(
-        """
+    query = """
         SELECT s.id, s.name, array_remove(array_agg(h.host ORDER BY h.host), NULL) AS hosts
         FROM sites s LEFT JOIN site_hosts h ON h.site_id = s.id
         WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
             AND ($1 = '' OR strpos(lower(s.name), lower($1)) > 0 OR EXISTS (
                 SELECT FROM site_hosts n WHERE n.site_id = s.id AND strpos(n.host, lower($1)) > 0))
         GROUP BY s.id ORDER BY s.id LIMIT $2
-        """,
-        search,
-        limit,
-    )
+    """
+    rows = await connection.fetch(query, search, limit)
     return [HostedSite(row["id"], row["name"], tuple(row["hosts"])) for row in rows]

@@ -52,72 +52,43 @@ async def add_session(tx: Transaction, token_hash: bytes, user_id: int, client_i
 
 async def find_session(tx: Transaction, token_hash: bytes) -> Session | None:
     """Return the session with this token, or None if it has ended or its user is disabled."""
-    row = await tx.fetch_one(
-        Sql(
-            """
-            SELECT s.token_hash, s.created_at, s.seen_at, s.reauthenticated_at, u.id AS user_id, u.login,
-                u.display_name, u.email, u.role, u.language
-            FROM sessions s JOIN users u ON u.site_id = s.site_id AND u.id = s.user_id
-            WHERE s.site_id = ? AND s.token_hash = ? AND u.disabled_at IS NULL AND
-            """,
-            tx.site.id,
-            token_hash,
-        )
-        + _is_current(tx.now)
-    )
+    query = """
+        SELECT s.token_hash, s.created_at, s.seen_at, s.reauthenticated_at, u.id AS user_id, u.login,
+            u.display_name, u.email, u.role, u.language
+        FROM sessions s JOIN users u ON u.site_id = s.site_id AND u.id = s.user_id
+        WHERE s.site_id = ? AND s.token_hash = ? AND u.disabled_at IS NULL AND
+    """
+    row = await tx.fetch_one(Sql(query, tx.site.id, token_hash) + _is_current(tx.now))
     return Session(*row.values()) if row else None
 
 
 def _is_current(now: datetime) -> Sql:
-    return Sql(
-        """CASE WHEN u.role = 'administrator' THEN s.seen_at > ? AND s.created_at > ?
-            ELSE s.seen_at > ? AND s.created_at > ? END""",
-        now - ADMINISTRATOR_IDLE,
-        now - ADMINISTRATOR_MAX_AGE,
-        now - IDLE,
-        now - MAX_AGE,
-    )
+    query = """CASE WHEN u.role = 'administrator' THEN s.seen_at > ? AND s.created_at > ?
+        ELSE s.seen_at > ? AND s.created_at > ? END"""
+    return Sql(query, now - ADMINISTRATOR_IDLE, now - ADMINISTRATOR_MAX_AGE, now - IDLE, now - MAX_AGE)
 
 
 async def list_sessions(tx: Transaction, user_id: int) -> list[Record]:
     """Return a user's unexpired sessions, most recently used first."""
+    query = """
+        SELECT s.token_hash, s.created_at, s.seen_at, s.client_ip, s.user_agent
+        FROM sessions s JOIN users u ON u.site_id = s.site_id AND u.id = s.user_id
+        WHERE s.site_id = ? AND s.user_id = ? AND
+    """
     return await tx.fetch_all(
-        Sql(
-            """
-            SELECT s.token_hash, s.created_at, s.seen_at, s.client_ip, s.user_agent
-            FROM sessions s JOIN users u ON u.site_id = s.site_id AND u.id = s.user_id
-            WHERE s.site_id = ? AND s.user_id = ? AND
-            """,
-            tx.site.id,
-            user_id,
-        )
-        + _is_current(tx.now)
-        + Sql("ORDER BY s.seen_at DESC, s.created_at DESC")
+        Sql(query, tx.site.id, user_id) + _is_current(tx.now) + Sql("ORDER BY s.seen_at DESC, s.created_at DESC")
     )
 
 
 async def touch_session(tx: Transaction, token_hash: bytes, client_ip: str) -> None:
-    await tx.execute(
-        Sql(
-            "UPDATE sessions SET seen_at = ?, client_ip = ? WHERE site_id = ? AND token_hash = ?",
-            tx.now,
-            client_ip[:100],
-            tx.site.id,
-            token_hash,
-        )
-    )
+    statement = "UPDATE sessions SET seen_at = ?, client_ip = ? WHERE site_id = ? AND token_hash = ?"
+    await tx.execute(Sql(statement, tx.now, client_ip[:100], tx.site.id, token_hash))
 
 
 async def confirm_session(tx: Transaction, token_hash: bytes) -> None:
     """Record that a session's user has proved their identity."""
-    await tx.execute(
-        Sql(
-            "UPDATE sessions SET reauthenticated_at = ? WHERE site_id = ? AND token_hash = ?",
-            tx.now,
-            tx.site.id,
-            token_hash,
-        )
-    )
+    statement = "UPDATE sessions SET reauthenticated_at = ? WHERE site_id = ? AND token_hash = ?"
+    await tx.execute(Sql(statement, tx.now, tx.site.id, token_hash))
 
 
 async def end_session(tx: Transaction, user_id: int, token_hash: bytes) -> bool:
@@ -125,14 +96,8 @@ async def end_session(tx: Transaction, user_id: int, token_hash: bytes) -> bool:
 
 
 async def end_sessions(tx: Transaction, user_id: int, except_hash: bytes = b"") -> None:
-    await tx.execute(
-        Sql(
-            "DELETE FROM sessions WHERE site_id = ? AND user_id = ? AND token_hash <> ?",
-            tx.site.id,
-            user_id,
-            except_hash,
-        )
-    )
+    statement = "DELETE FROM sessions WHERE site_id = ? AND user_id = ? AND token_hash <> ?"
+    await tx.execute(Sql(statement, tx.site.id, user_id, except_hash))
 
 
 async def remove_expired(tx: Transaction) -> None:
@@ -149,31 +114,17 @@ async def add_token(
     tx: Transaction, token_hash: bytes, purpose: str, user_id: int | None, expires_at: datetime
 ) -> bool:
     """Store a one-time token; return False if it already exists."""
-    added = await tx.fetch_value(
-        Sql(
-            """INSERT INTO one_time_tokens (site_id, token_hash, purpose, user_id, expires_at) VALUES (?, ?, ?, ?, ?)
-                ON CONFLICT DO NOTHING RETURNING true""",
-            tx.site.id,
-            token_hash,
-            purpose,
-            user_id,
-            expires_at,
-        )
-    )
-    return bool(added)
+    statement = """
+        INSERT INTO one_time_tokens (site_id, token_hash, purpose, user_id, expires_at) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT DO NOTHING RETURNING true"""
+    return bool(await tx.fetch_value(Sql(statement, tx.site.id, token_hash, purpose, user_id, expires_at)))
 
 
 async def find_token(tx: Transaction, token_hash: bytes) -> Record | None:
-    return await tx.fetch_one(
-        Sql(
-            """SELECT t.purpose, u.id AS user_id, u.login, u.role FROM one_time_tokens t
-                JOIN users u ON u.site_id = t.site_id AND u.id = t.user_id
-                WHERE t.site_id = ? AND t.token_hash = ? AND t.expires_at > ? AND u.disabled_at IS NULL""",
-            tx.site.id,
-            token_hash,
-            tx.now,
-        )
-    )
+    query = """SELECT t.purpose, u.id AS user_id, u.login, u.role FROM one_time_tokens t
+        JOIN users u ON u.site_id = t.site_id AND u.id = t.user_id
+        WHERE t.site_id = ? AND t.token_hash = ? AND t.expires_at > ? AND u.disabled_at IS NULL"""
+    return await tx.fetch_one(Sql(query, tx.site.id, token_hash, tx.now))
 
 
 async def remove_token(tx: Transaction, token_hash: bytes) -> bool:
@@ -215,39 +166,22 @@ async def add_passkey(tx: Transaction, credential_id: bytes, passkey: Passkey, n
 
 async def find_passkey(tx: Transaction, credential_id: bytes) -> Passkey | None:
     """Lock and return a passkey, or None if it does not exist or its user is disabled."""
-    row = await tx.fetch_one(
-        Sql(
-            """SELECT p.user_id, p.public_key, p.sign_count FROM passkeys p
-                JOIN users u ON u.site_id = p.site_id AND u.id = p.user_id
-                WHERE p.site_id = ? AND p.credential_id = ? AND u.disabled_at IS NULL FOR UPDATE OF p""",
-            tx.site.id,
-            credential_id,
-        )
-    )
+    query = """SELECT p.user_id, p.public_key, p.sign_count FROM passkeys p
+        JOIN users u ON u.site_id = p.site_id AND u.id = p.user_id
+        WHERE p.site_id = ? AND p.credential_id = ? AND u.disabled_at IS NULL FOR UPDATE OF p"""
+    row = await tx.fetch_one(Sql(query, tx.site.id, credential_id))
     return Passkey(*row.values()) if row else None
 
 
 async def list_passkeys(tx: Transaction, user_id: int) -> list[Record]:
-    return await tx.fetch_all(
-        Sql(
-            """SELECT credential_id, name, created_at, last_used_at FROM passkeys
-                WHERE site_id = ? AND user_id = ? ORDER BY created_at, credential_id""",
-            tx.site.id,
-            user_id,
-        )
-    )
+    query = """SELECT credential_id, name, created_at, last_used_at FROM passkeys
+        WHERE site_id = ? AND user_id = ? ORDER BY created_at, credential_id"""
+    return await tx.fetch_all(Sql(query, tx.site.id, user_id))
 
 
 async def record_passkey_use(tx: Transaction, credential_id: bytes, sign_count: int, used_at: datetime) -> None:
-    await tx.execute(
-        Sql(
-            "UPDATE passkeys SET sign_count = ?, last_used_at = ? WHERE site_id = ? AND credential_id = ?",
-            sign_count,
-            used_at,
-            tx.site.id,
-            credential_id,
-        )
-    )
+    statement = "UPDATE passkeys SET sign_count = ?, last_used_at = ? WHERE site_id = ? AND credential_id = ?"
+    await tx.execute(Sql(statement, sign_count, used_at, tx.site.id, credential_id))
 
 
 async def remove_passkey(tx: Transaction, user_id: int, credential_id: bytes) -> bool:

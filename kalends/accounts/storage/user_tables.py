@@ -38,117 +38,75 @@ async def find_credentials(
     tx: Transaction, login: str, subjects: list[str], prefixes: list[str]
 ) -> tuple[list[Credential], Failures]:
     """Return a login's application passwords, and the failures of subjects and of prefixes plus the account."""
-    rows = await tx.fetch_all(
-        Sql(
-            """
-            WITH found AS (
-                SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
-                FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-                WHERE u.site_id = ? AND u.disabled_at IS NULL
-                    AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?)))
-            ), failures AS (
-                SELECT subject, count, counted_at FROM login_failures
-                WHERE site_id = ? AND subject = ANY(
-                    ?::text[] || ARRAY(SELECT prefix || 'user ' || user_id FROM found, unnest(?::text[]) AS prefix)
-                )
+    query = """
+        WITH found AS (
+            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
+            FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
+            WHERE u.site_id = ? AND u.disabled_at IS NULL
+                AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?)))
+        ), failures AS (
+            SELECT subject, count, counted_at FROM login_failures
+            WHERE site_id = ? AND subject = ANY(
+                ?::text[] || ARRAY(SELECT prefix || 'user ' || user_id FROM found, unnest(?::text[]) AS prefix)
             )
-            SELECT * FROM found FULL JOIN failures ON false
-            """,
-            tx.site.id,
-            login,
-            login,
-            tx.site.id,
-            subjects,
-            prefixes,
         )
-    )
+        SELECT * FROM found FULL JOIN failures ON false
+    """
+    rows = await tx.fetch_all(Sql(query, tx.site.id, login, login, tx.site.id, subjects, prefixes))
     passwords = [Credential(*list(row.values())[:6]) for row in rows if row["password_id"] is not None]
     return passwords, {row["subject"]: (row["count"], row["counted_at"]) for row in rows if row["subject"]}
 
 
 async def find_credential(tx: Transaction, password_id: UUID) -> Credential | None:
     """Return an application password with its user, or None if it was revoked."""
-    row = await tx.fetch_one(
-        Sql(
-            """
-            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
-            FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-            WHERE p.site_id = ? AND p.id = ? AND u.disabled_at IS NULL
-            """,
-            tx.site.id,
-            password_id,
-        )
-    )
+    query = """
+        SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
+        FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
+        WHERE p.site_id = ? AND p.id = ? AND u.disabled_at IS NULL
+    """
+    row = await tx.fetch_one(Sql(query, tx.site.id, password_id))
     return Credential(*row.values()) if row else None
 
 
 async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_agent: str) -> None:
     """Log the use of an application password, at most once per hour and IP address."""
     hour = tx.now.replace(minute=0, second=0)
-    await tx.execute(
-        Sql(
-            """
-            WITH used AS (
-                UPDATE application_passwords SET last_used_at = ? WHERE site_id = ? AND id = ? RETURNING site_id, id
-            )
-            INSERT INTO application_password_uses (site_id, password_id, used_at, client_ip, user_agent)
-            SELECT site_id, id, ?::timestamptz, ?::text, ?::text FROM used ON CONFLICT DO NOTHING
-            """,
-            tx.now,
-            tx.site.id,
-            password_id,
-            hour,
-            client_ip,
-            user_agent,
+    statement = """
+        WITH used AS (
+            UPDATE application_passwords SET last_used_at = ? WHERE site_id = ? AND id = ? RETURNING site_id, id
         )
-    )
+        INSERT INTO application_password_uses (site_id, password_id, used_at, client_ip, user_agent)
+        SELECT site_id, id, ?::timestamptz, ?::text, ?::text FROM used ON CONFLICT DO NOTHING
+    """
+    await tx.execute(Sql(statement, tx.now, tx.site.id, password_id, hour, client_ip, user_agent))
 
 
 async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
-    return await tx.fetch_all(
-        Sql(
-            """
-            SELECT p.name, u.used_at, u.client_ip, u.user_agent FROM application_passwords p
-            JOIN application_password_uses u ON u.site_id = p.site_id AND u.password_id = p.id
-            WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.used_at DESC, p.name LIMIT 1000
-            """,
-            tx.site.id,
-            user_id,
-        )
-    )
+    query = """
+        SELECT p.name, u.used_at, u.client_ip, u.user_agent FROM application_passwords p
+        JOIN application_password_uses u ON u.site_id = p.site_id AND u.password_id = p.id
+        WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.used_at DESC, p.name LIMIT 1000
+    """
+    return await tx.fetch_all(Sql(query, tx.site.id, user_id))
 
 
 async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> bool:
     """Return whether this user has signed in from this IP address before."""
-    known = await tx.fetch_value(
-        Sql(
-            """
-            SELECT true FROM users u
-            WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) AND (
-                EXISTS (SELECT FROM sessions s
-                    WHERE s.site_id = u.site_id AND s.user_id = u.id AND s.client_ip = ?)
-                OR EXISTS (SELECT FROM application_passwords p
-                    JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
-                    WHERE p.site_id = u.site_id AND p.user_id = u.id AND s.client_ip = ?))
-            """,
-            tx.site.id,
-            login,
-            login,
-            client_ip,
-            client_ip,
-        )
-    )
-    return bool(known)
+    query = """
+        SELECT true FROM users u
+        WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) AND (
+            EXISTS (SELECT FROM sessions s
+                WHERE s.site_id = u.site_id AND s.user_id = u.id AND s.client_ip = ?)
+            OR EXISTS (SELECT FROM application_passwords p
+                JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
+                WHERE p.site_id = u.site_id AND p.user_id = u.id AND s.client_ip = ?))
+    """
+    return bool(await tx.fetch_value(Sql(query, tx.site.id, login, login, client_ip, client_ip)))
 
 
 async def find_failures(tx: Transaction, subjects: list[str]) -> Failures:
-    rows = await tx.fetch_all(
-        Sql(
-            "SELECT subject, count, counted_at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
-            tx.site.id,
-            subjects,
-        )
-    )
+    query = "SELECT subject, count, counted_at FROM login_failures WHERE site_id = ? AND subject = ANY(?)"
+    rows = await tx.fetch_all(Sql(query, tx.site.id, subjects))
     return {row["subject"]: (row["count"], row["counted_at"]) for row in rows}
 
 
@@ -226,15 +184,9 @@ async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
 
 async def find_account(tx: Transaction, login: str) -> Record | None:
     """Return the account with this login or e-mail address, unless it is disabled."""
-    return await tx.fetch_one(
-        Sql(
-            """SELECT id, login, email, role, password_hash FROM users WHERE site_id = ? AND disabled_at IS NULL
-                AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))""",
-            tx.site.id,
-            login,
-            login,
-        )
-    )
+    query = """SELECT id, login, email, role, password_hash FROM users WHERE site_id = ? AND disabled_at IS NULL
+        AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))"""
+    return await tx.fetch_one(Sql(query, tx.site.id, login, login))
 
 
 async def find_preferred_language(tx: Transaction, user_id: int) -> str:
@@ -245,15 +197,9 @@ async def find_preferred_language(tx: Transaction, user_id: int) -> str:
 
 
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:
-    user_id: int | None = await tx.fetch_value(
-        Sql(
-            """SELECT id FROM users WHERE site_id = ?
-                AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))""",
-            tx.site.id,
-            login,
-            email,
-        )
-    )
+    query = """SELECT id FROM users WHERE site_id = ?
+        AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))"""
+    user_id: int | None = await tx.fetch_value(Sql(query, tx.site.id, login, email))
     return user_id
 
 
@@ -262,16 +208,14 @@ async def list_users(tx: Transaction, role: str = "", search: str = "", limit: i
 
     `search` matches text in the login or e-mail address.
     """
+    query = """
+        SELECT u.id, u.login, u.email, u.role, u.disabled_at,
+            greatest(u.last_signed_in_at, (SELECT max(p.last_used_at) FROM application_passwords p
+             WHERE p.site_id = u.site_id AND p.user_id = u.id)) AS last_used_at
+        FROM users u WHERE u.site_id = ?
+    """
     return await tx.fetch_all(
-        Sql(
-            """
-            SELECT u.id, u.login, u.email, u.role, u.disabled_at,
-                greatest(u.last_signed_in_at, (SELECT max(p.last_used_at) FROM application_passwords p
-                 WHERE p.site_id = u.site_id AND p.user_id = u.id)) AS last_used_at
-            FROM users u WHERE u.site_id = ?
-            """,
-            tx.site.id,
-        )
+        Sql(query, tx.site.id)
         + (Sql("AND u.role = ?", role) if role else Sql(""))
         + (Sql("AND strpos(lower(u.login || ' ' || u.email), ?) > 0", search.lower()) if search else Sql(""))
         + Sql("ORDER BY u.id LIMIT ?", limit)
@@ -289,12 +233,8 @@ async def find_profiles(tx: Transaction, *, user_id: int | None, limit: int, off
 
 
 async def find_first_administrator(tx: Transaction) -> int | None:
-    user_id: int | None = await tx.fetch_value(
-        Sql(
-            "SELECT min(id) FROM users WHERE site_id = ? AND role = 'administrator' AND disabled_at IS NULL",
-            tx.site.id,
-        )
-    )
+    query = "SELECT min(id) FROM users WHERE site_id = ? AND role = 'administrator' AND disabled_at IS NULL"
+    user_id: int | None = await tx.fetch_value(Sql(query, tx.site.id))
     return user_id
 
 
@@ -317,16 +257,10 @@ async def set_disabled(tx: Transaction, user_id: int, *, disabled: bool) -> None
 
 async def set_login(tx: Transaction, user_id: int, login: str) -> None:
     """Change the login, and the display name too if it equals the login."""
-    await tx.execute(
-        Sql(
-            """UPDATE users SET display_name = CASE WHEN display_name = login THEN ? ELSE display_name END, login = ?
-                WHERE site_id = ? AND id = ?""",
-            login,
-            login,
-            tx.site.id,
-            user_id,
-        )
-    )
+    statement = """
+        UPDATE users SET display_name = CASE WHEN display_name = login THEN ? ELSE display_name END, login = ?
+        WHERE site_id = ? AND id = ?"""
+    await tx.execute(Sql(statement, login, login, tx.site.id, user_id))
 
 
 async def set_email(tx: Transaction, user_id: int, email: str) -> None:
@@ -354,14 +288,8 @@ async def reassign_records(tx: Transaction, user_id: int, new_author_id: int) ->
             + Sql("AS public FROM " + table + " WHERE site_id = ? AND author_id = ? ORDER BY id", tx.site.id, user_id)
         )
         await record_tables.record_changes(tx, table, rows, before=before, after=after)
-        await tx.execute(
-            Sql(
-                "UPDATE " + table + " SET author_id = ? WHERE site_id = ? AND author_id = ?",
-                new_author_id,
-                tx.site.id,
-                user_id,
-            )
-        )
+        query = "UPDATE " + table + " SET author_id = ? WHERE site_id = ? AND author_id = ?"
+        await tx.execute(Sql(query, new_author_id, tx.site.id, user_id))
     await replace_author(tx, user_id, new_author_id)
 
 
@@ -383,17 +311,11 @@ async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
 async def add_imported_user(tx: Transaction, wanted_id: int | None, values: Mapping[str, object]) -> int:
     """Add a user with the wanted ID if it is free, or else the next ID; return the ID. The site must be locked."""
     is_free = wanted_id is not None and not await has_user(tx, wanted_id)
-    user_id: int = await tx.fetch_value(
-        Sql(
-            "UPDATE sites SET last_user_id = CASE WHEN ? THEN greatest(last_user_id, ?::bigint) "
-            "ELSE last_user_id + 1 END WHERE id = ? RETURNING CASE WHEN ? THEN ?::bigint ELSE last_user_id END",
-            is_free,
-            wanted_id,
-            tx.site.id,
-            is_free,
-            wanted_id,
-        )
+    statement = (
+        "UPDATE sites SET last_user_id = CASE WHEN ? THEN greatest(last_user_id, ?::bigint) "
+        "ELSE last_user_id + 1 END WHERE id = ? RETURNING CASE WHEN ? THEN ?::bigint ELSE last_user_id END"
     )
+    user_id: int = await tx.fetch_value(Sql(statement, is_free, wanted_id, tx.site.id, is_free, wanted_id))
     columns: dict[LiteralString, object] = {name: values[name] for name in ACCOUNT_COLUMNS}
     await record_tables.add(tx, "users", {"id": user_id, **columns})
     return user_id
@@ -416,14 +338,9 @@ async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -
 
 
 async def list_application_passwords(tx: Transaction, user_id: int) -> list[Record]:
-    return await tx.fetch_all(
-        Sql(
-            """SELECT name, created_at, last_used_at, read_only FROM application_passwords
-                WHERE site_id = ? AND user_id = ? ORDER BY created_at, name""",
-            tx.site.id,
-            user_id,
-        )
-    )
+    query = """SELECT name, created_at, last_used_at, read_only FROM application_passwords
+        WHERE site_id = ? AND user_id = ? ORDER BY created_at, name"""
+    return await tx.fetch_all(Sql(query, tx.site.id, user_id))
 
 
 async def add_application_password(
@@ -440,22 +357,18 @@ async def remove_application_password(tx: Transaction, user_id: int, name: str) 
 async def is_used(tx: Transaction, user_id: int) -> bool:
     """Return whether an account has signed in or has credentials."""
     key = (tx.site.id, user_id)
-    used = await tx.fetch_value(
-        Sql(
-            "SELECT EXISTS (SELECT FROM users WHERE site_id = ? AND id = ? AND (password_hash <> '' "
-            "OR last_signed_in_at IS NOT NULL)) "
-            "OR EXISTS (SELECT FROM sessions WHERE site_id = ? AND user_id = ?) "
-            "OR EXISTS (SELECT FROM passkeys WHERE site_id = ? AND user_id = ?) "
-            "OR EXISTS (SELECT FROM application_passwords WHERE site_id = ? AND user_id = ?)",
-            *key * 4,
-        )
+    query = (
+        "SELECT EXISTS (SELECT FROM users WHERE site_id = ? AND id = ? AND (password_hash <> '' "
+        "OR last_signed_in_at IS NOT NULL)) "
+        "OR EXISTS (SELECT FROM sessions WHERE site_id = ? AND user_id = ?) "
+        "OR EXISTS (SELECT FROM passkeys WHERE site_id = ? AND user_id = ?) "
+        "OR EXISTS (SELECT FROM application_passwords WHERE site_id = ? AND user_id = ?)"
     )
-    return bool(used)
+    return bool(await tx.fetch_value(Sql(query, *key * 4)))
 
 
 async def has_user(tx: Transaction, user_id: int) -> bool:
-    exists = await tx.fetch_value(Sql("SELECT true FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id))
-    return bool(exists)
+    return bool(await tx.fetch_value(Sql("SELECT true FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id)))
 
 
 async def find_people(tx: Transaction, user_id: int | None = None) -> list[Record]:
@@ -464,20 +377,18 @@ async def find_people(tx: Transaction, user_id: int | None = None) -> list[Recor
     `last_seen_at` is the last sign-in or application password use. `has_access` is false until the user has signed in
     or has a password, a passkey or an application password.
     """
+    query = """
+        SELECT u.id, u.login, u.display_name, u.email, u.role, u.disabled_at,
+            greatest(u.last_signed_in_at, p.last_used_at) AS last_seen_at,
+            u.last_signed_in_at IS NOT NULL OR u.password_hash <> '' OR p.count > 0
+                OR EXISTS (SELECT FROM passkeys k WHERE k.site_id = u.site_id AND k.user_id = u.id) AS has_access
+        FROM users u CROSS JOIN LATERAL (
+            SELECT count(*) AS count, max(a.last_used_at) AS last_used_at FROM application_passwords a
+            WHERE a.site_id = u.site_id AND a.user_id = u.id) p
+        WHERE u.site_id = ?
+    """
     return await tx.fetch_all(
-        Sql(
-            """
-            SELECT u.id, u.login, u.display_name, u.email, u.role, u.disabled_at,
-                greatest(u.last_signed_in_at, p.last_used_at) AS last_seen_at,
-                u.last_signed_in_at IS NOT NULL OR u.password_hash <> '' OR p.count > 0
-                    OR EXISTS (SELECT FROM passkeys k WHERE k.site_id = u.site_id AND k.user_id = u.id) AS has_access
-            FROM users u CROSS JOIN LATERAL (
-                SELECT count(*) AS count, max(a.last_used_at) AS last_used_at FROM application_passwords a
-                WHERE a.site_id = u.site_id AND a.user_id = u.id) p
-            WHERE u.site_id = ?
-            """,
-            tx.site.id,
-        )
+        Sql(query, tx.site.id)
         + (Sql("AND u.id = ?", user_id) if user_id is not None else Sql(""))
         + Sql("ORDER BY lower(u.display_name), u.id")
     )

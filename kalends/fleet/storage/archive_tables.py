@@ -78,12 +78,10 @@ async def open_snapshot(database_url: str, site_id: int) -> AsyncIterator[SiteSn
     ):
         await connection.execute(_FORMATS)
         version = await fetch_version(connection)
-        row = await connection.fetchrow(
-            """SELECT s.id, s.name, s.base_url,
+        query = """SELECT s.id, s.name, s.base_url,
                 ARRAY(SELECT h.host FROM site_hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts
-            FROM sites s WHERE s.id = $1""",
-            site_id,
-        )
+            FROM sites s WHERE s.id = $1"""
+        row = await connection.fetchrow(query, site_id)
         yield SiteSnapshot(
             connection, row["id"], row["name"], row["base_url"] or "", tuple(row["hosts"]), version.number
         )
@@ -139,14 +137,12 @@ class SiteLoad:
 
     async def correct_places(self) -> None:
         """Correct `geoloc_known` in events for which the archive has the wrong value."""
-        await self.connection.execute(
-            """UPDATE events e SET geoloc_known = NOT e.geoloc_known
+        statement = """UPDATE events e SET geoloc_known = NOT e.geoloc_known
             WHERE e.site_id = $1 AND e.geoloc_known <> EXISTS (
                 SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
                 WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)
-            """,
-            self.site_id,
-        )
+        """
+        await self.connection.execute(statement, self.site_id)
 
     async def check_counters(self) -> None:
         """Refuse counters that would assign an existing ID or revision to new records."""
@@ -157,11 +153,9 @@ class SiteLoad:
     async def enqueue_sizes(self) -> None:
         """Enqueue jobs that generate the image sizes missing from the archive."""
         await self.connection.execute("SELECT set_config('kalends.site_id', $1::text, true)", str(self.site_id))
-        await self.connection.execute(
-            """SELECT enqueue_job('make_sizes', jsonb_build_object('media_id', m.id), NULL) FROM media m
-            WHERE m.site_id = $1 AND m.sizes = '{}' AND m.url NOT LIKE '%/%'""",
-            self.site_id,
-        )
+        query = """SELECT enqueue_job('make_sizes', jsonb_build_object('media_id', m.id), NULL) FROM media m
+            WHERE m.site_id = $1 AND m.sizes = '{}' AND m.url NOT LIKE '%/%'"""
+        await self.connection.execute(query, self.site_id)
 
     async def publish(self, hosts: Sequence[str]) -> None:
         for host in hosts:

@@ -134,14 +134,12 @@ async def list_cells(directory_url: str) -> list[CellEntry]:
 async def list_sites(directory_url: str, cell: str = "") -> list[DirectorySite]:
     """Return a cell's sites, or all sites, with their hosts."""
     async with connect(directory_url) as connection:
-        rows = await connection.fetch(
-            """
+        query = """
             SELECT s.id, s.cell, s.target,
                 ARRAY(SELECT h.host FROM kalends_directory.hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts
             FROM kalends_directory.sites s WHERE $1 IN ('', s.cell) ORDER BY s.id
-            """,
-            cell,
-        )
+        """
+        rows = await connection.fetch(query, cell)
     return [DirectorySite(Location(row["id"], row["cell"], row["target"]), tuple(row["hosts"])) for row in rows]
 
 

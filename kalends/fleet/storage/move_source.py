@@ -128,13 +128,11 @@ async def create_slot(source: Cell, move: Move) -> None:
         if not await _is_published(connection, move):
             raise MoveSuperseded
         await connection.execute("SET LOCAL lock_timeout = 0")
-        await connection.execute(
-            """
+        query = """
             SELECT pg_create_logical_replication_slot($1, 'pgoutput')
             WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = $1)
-            """,
-            move.object_name,
-        )
+        """
+        await connection.execute(query, move.object_name)
 
 
 async def require_slot(source: Cell, move: Move) -> None:
@@ -148,14 +146,12 @@ async def read_lag(connection: Any, move: Move) -> tuple[int, int]:
 
     Raise CopyLost if the slot is gone.
     """
-    row = await connection.fetchrow(
-        """
+    query = """
         SELECT (pg_current_wal_lsn() - p.confirmed)::bigint AS lag, (p.confirmed - '0/0')::bigint AS confirmed
         FROM pg_replication_slots CROSS JOIN LATERAL (SELECT coalesce(confirmed_flush_lsn, restart_lsn)) p (confirmed)
         WHERE slot_name = $1 AND wal_status <> 'lost'
-        """,
-        move.object_name,
-    )
+    """
+    row = await connection.fetchrow(query, move.object_name)
     if row is None:
         raise CopyLost("The replication slot at the source is gone.")
     return row["lag"], row["confirmed"]
@@ -259,15 +255,12 @@ async def take_back(source: Cell, move: Move) -> None:
     """Serve the site at the source again, after the target lost its copy and mark and cannot activate the site."""
     async with connect(source.url) as connection, _hold(connection, move.site_id):
         # Jobs that were running at the switch are still in the queue.
-        departure = await connection.fetchrow(
-            """
+        statement = """
             DELETE FROM unserved_sites WHERE site_id = $1 AND state = 'departed' AND move_id = $2
             RETURNING hosts, (SELECT coalesce(jsonb_agg(e), '[]') FROM jsonb_array_elements(jobs) e WHERE NOT EXISTS (
                 SELECT FROM procrastinate_jobs j WHERE j.id = (e ->> 'id')::bigint))::text AS jobs
-            """,
-            move.site_id,
-            move.id,
-        )
+        """
+        departure = await connection.fetchrow(statement, move.site_id, move.id)
         if departure is None:
             raise MoveSuperseded
         await connection.execute(
@@ -285,14 +278,11 @@ async def read_departure(source: Cell, move: Move, standby_timeout: float = 0) -
     """
     async with connect(source.url) as connection:
         await connection.execute("SET timezone = 'UTC'")
-        row = await connection.fetchrow(
-            f"""
+        query = f"""
             SELECT pg_is_in_recovery() AS is_standby, u.since, u.hosts, u.jobs::text, ({HASH_SITE}) AS site_hash
             FROM (SELECT) x LEFT JOIN unserved_sites u ON u.site_id = $1 AND u.state = 'departed' AND u.move_id = $2
-            """,
-            move.site_id,
-            move.id,
-        )
+        """
+        row = await connection.fetchrow(query, move.site_id, move.id)
         if row["is_standby"]:
             raise TimeoutError(f"{source.name} is a standby.")
         if row["since"] is None:
@@ -309,14 +299,12 @@ async def _wait_for_standbys(connection: Any, seconds: float) -> list[str]:
     deadline = time.monotonic() + seconds
     position = await connection.fetchval("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
     while True:
-        rows = await connection.fetch(
-            """
+        query = """
             SELECT application_name FROM pg_stat_replication r
             WHERE r.state = 'streaming' AND r.flush_lsn - '0/0' < $1
                 AND NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.plugin <> '')
-            """,
-            position,
-        )
+        """
+        rows = await connection.fetch(query, position)
         if not rows or time.monotonic() > deadline:
             return [row["application_name"] for row in rows]
         await asyncio.sleep(POLL_SECONDS)
@@ -325,14 +313,11 @@ async def _wait_for_standbys(connection: Any, seconds: float) -> list[str]:
 async def measure_pause(source: Cell, move: Move) -> int:
     """Return the milliseconds since the switch began, measured by the source; 0 once the leftovers are gone."""
     async with connect(source.url) as connection:
-        pause: int | None = await connection.fetchval(
-            """
+        query = """
             SELECT (extract(epoch FROM clock_timestamp() - since) * 1000)::int FROM unserved_sites
             WHERE site_id = $1 AND state = 'departed' AND move_id = $2
-            """,
-            move.site_id,
-            move.id,
-        )
+        """
+        pause: int | None = await connection.fetchval(query, move.site_id, move.id)
     return pause or 0
 
 
@@ -345,15 +330,12 @@ async def drop_slots(source: Cell, names: list[str], cluster: int, subscriptions
     deadline = time.monotonic() + LOCK_TIMEOUT * 2
     async with connect(source.url) as connection:
         while True:
-            rows = await connection.fetch(
-                """
+            query = """
                 SELECT slot_name, active, substring(slot_name FROM $2)::bigint AS subscription
                 FROM pg_replication_slots
                 WHERE database = current_database() AND (slot_name = ANY($1) OR slot_name ~ $2)
-                """,
-                names,
-                SYNC_SLOTS.format(cluster=cluster),
-            )
+            """
+            rows = await connection.fetch(query, names, SYNC_SLOTS.format(cluster=cluster))
             left = [row for row in rows if row["subscription"] not in subscriptions]
             for row in left:
                 if not row["active"]:
@@ -414,11 +396,8 @@ async def remove_leftovers(source: Cell, move: Move, jobs: list[int], report: Ca
     """Remove a departed site's rows in batches, and finally its departure mark."""
 
     async def require_departed(connection: Any) -> None:
-        row = await connection.fetchrow(
-            "SELECT FROM unserved_sites WHERE site_id = $1 AND state = 'departed' AND move_id = $2 FOR KEY SHARE",
-            move.site_id,
-            move.id,
-        )
+        query = "SELECT FROM unserved_sites WHERE site_id = $1 AND state = 'departed' AND move_id = $2 FOR KEY SHARE"
+        row = await connection.fetchrow(query, move.site_id, move.id)
         if row is None:
             raise MoveSuperseded
 

@@ -143,16 +143,12 @@ async def list_moves(
     directory_url: str, unfinished: bool = False, site_id: int | None = None, limit: int | None = None
 ) -> list[Move]:
     async with connect(directory_url) as connection:
-        rows = await connection.fetch(
-            f"""
+        query = f"""
             SELECT {MOVE_COLUMNS} FROM kalends_directory.moves
             WHERE (NOT $1 OR ended_at IS NULL) AND ($2::bigint IS NULL OR site_id = $2) ORDER BY started_at DESC
             LIMIT $3
-            """,
-            unfinished,
-            site_id,
-            limit,
-        )
+        """
+        rows = await connection.fetch(query, unfinished, site_id, limit)
     return [Move(**row) for row in rows]
 
 
@@ -165,29 +161,20 @@ async def read_move(directory_url: str, move_id: UUID) -> Move | None:
 async def begin_move(directory_url: str, move_id: UUID, site_id: int, source: str, target: str) -> Move:
     """Store a new move. Requests then go to the target if the source no longer serves the site."""
     async with connect(directory_url) as connection, connection.transaction():
-        updated = await connection.execute(
-            """
+        statement = """
             UPDATE kalends_directory.sites SET target = $3, changed_at = now()
             WHERE id = $1 AND cell = $2 AND target IS NULL
-            """,
-            site_id,
-            source,
-            target,
-        )
+        """
+        updated = await connection.execute(statement, site_id, source, target)
         if updated == "UPDATE 0":
             raise MoveError(
                 "Site {site} is not in the cell {source}, or is moving already.", site=site_id, source=source
             )
-        row = await connection.fetchrow(
-            f"""
+        statement = f"""
             INSERT INTO kalends_directory.moves (id, site_id, source, target, step) VALUES ($1, $2, $3, $4, 'begin')
             ON CONFLICT (site_id) WHERE ended_at IS NULL DO NOTHING RETURNING {MOVE_COLUMNS}
-            """,
-            move_id,
-            site_id,
-            source,
-            target,
-        )
+        """
+        row = await connection.fetchrow(statement, move_id, site_id, source, target)
         if row is None:
             raise MoveError("Site {site} has an unfinished move. Run `kalends site moves`.", site=site_id)
     return Move(**row)
@@ -196,26 +183,21 @@ async def begin_move(directory_url: str, move_id: UUID, site_id: int, source: st
 async def record_step(directory_url: str, move: Move, step: str) -> None:
     """Store a move's last completed step."""
     async with connect(directory_url) as connection:
-        await connection.execute(
-            """
+        statement = """
             UPDATE kalends_directory.moves SET step = $2, changed_at = now()
             WHERE id = $1 AND ended_at IS NULL AND step <> 'abort'
-            """,
-            move.id,
-            step,
-        )
+        """
+        await connection.execute(statement, move.id, step)
 
 
 async def mark_aborting(directory_url: str, move: Move) -> None:
     """Mark a move as being aborted, to stop other movers; raise if it has an outcome."""
     async with connect(directory_url) as connection:
-        updated = await connection.execute(
-            """
+        statement = """
             UPDATE kalends_directory.moves SET step = 'abort', changed_at = now()
             WHERE id = $1 AND ended_at IS NULL AND outcome IS NULL
-            """,
-            move.id,
-        )
+        """
+        updated = await connection.execute(statement, move.id)
     if updated == "UPDATE 0":
         raise MoveSuperseded
 
@@ -223,15 +205,11 @@ async def mark_aborting(directory_url: str, move: Move) -> None:
 async def route_to_target(directory_url: str, move: Move, pause_ms: int | None, step: str) -> list[str]:
     """Send requests to the target only and return the site's hosts. Repeating this changes nothing."""
     async with connect(directory_url) as connection, connection.transaction():
-        updated = await connection.execute(
-            """
+        statement = """
             UPDATE kalends_directory.moves SET step = $3, outcome = 'moved', pause_ms = $2, changed_at = now()
             WHERE id = $1 AND outcome IS NULL
-            """,
-            move.id,
-            pause_ms,
-            step,
-        )
+        """
+        updated = await connection.execute(statement, move.id, pause_ms, step)
         if updated == "UPDATE 1":
             await connection.execute(
                 """
@@ -247,26 +225,21 @@ async def route_to_target(directory_url: str, move: Move, pause_ms: int | None, 
 async def end_move(directory_url: str, move: Move, step: str) -> None:
     """End a move after its site was routed to the target and its leftovers were removed."""
     async with connect(directory_url) as connection:
-        await connection.execute(
-            """
+        statement = """
             UPDATE kalends_directory.moves SET step = $2, ended_at = now(), changed_at = now()
             WHERE id = $1 AND ended_at IS NULL AND outcome = 'moved'
-            """,
-            move.id,
-            step,
-        )
+        """
+        await connection.execute(statement, move.id, step)
 
 
 async def end_aborted_move(directory_url: str, move: Move) -> None:
     """End an aborted move that left nothing behind; the source serves the site as before."""
     async with connect(directory_url) as connection, connection.transaction():
-        updated = await connection.execute(
-            """
+        statement = """
             UPDATE kalends_directory.moves SET outcome = 'aborted', ended_at = now(), changed_at = now()
             WHERE id = $1 AND ended_at IS NULL AND outcome IS NULL
-            """,
-            move.id,
-        )
+        """
+        updated = await connection.execute(statement, move.id)
         if updated == "UPDATE 1":
             await connection.execute(
                 "UPDATE kalends_directory.sites SET target = NULL, changed_at = now() WHERE id = $1 AND cell = $2",

@@ -211,15 +211,13 @@ def list_tables(*, accounts: bool) -> tuple[Table, ...]:
 
 async def read_columns(connection: Any, table: Table) -> tuple[Column, ...]:
     """Return a table's columns in the archive, without generated columns."""
-    rows = await connection.fetch(
-        """
+    query = """
         SELECT a.attname, format_type(a.atttypid, a.atttypmod) AS type, NOT a.attnotnull AS is_nullable
         FROM pg_attribute a
         WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
         ORDER BY a.attnum
-        """,
-        table.name,
-    )
+    """
+    rows = await connection.fetch(query, table.name)
     left_out = table.left_out | {"site_id"}
     return tuple(
         Column(row["attname"], row["type"], row["is_nullable"])
@@ -230,13 +228,11 @@ async def read_columns(connection: Any, table: Table) -> tuple[Column, ...]:
 
 async def read_order(connection: Any, table: Table) -> str:
     """Return the primary key columns, which order the rows in the archive."""
-    columns: str = await connection.fetchval(
-        """
+    query = """
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.place)
         FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attnum, place)
         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
         WHERE i.indrelid = $1::text::regclass AND i.indisprimary
-        """,
-        table.name,
-    )
+    """
+    columns: str = await connection.fetchval(query, table.name)
     return columns

@@ -39,11 +39,8 @@ async def _hold_arriving(connection: Any, move: Move) -> AsyncIterator[None]:
 
 
 async def _require_arriving(connection: Any, move: Move) -> None:
-    row = await connection.fetchrow(
-        "SELECT FROM unserved_sites WHERE site_id = $1 AND state = 'arriving' AND move_id = $2 FOR UPDATE",
-        move.site_id,
-        move.id,
-    )
+    query = "SELECT FROM unserved_sites WHERE site_id = $1 AND state = 'arriving' AND move_id = $2 FOR UPDATE"
+    row = await connection.fetchrow(query, move.site_id, move.id)
     if row is None:
         raise MoveSuperseded
 
@@ -120,17 +117,15 @@ async def _drop_subscription(connection: Any, move: Move) -> None:
 
 
 async def read_progress(connection: Any, move: Move) -> CopyProgress:
-    rows = await connection.fetch(
-        f"""
+    query = f"""
         SELECT c.relname, r.srsubstate = 'r' AS is_ready, p.tuples_processed, e.errors
         FROM ({FIND_SUBSCRIPTION}) s
         JOIN pg_subscription_rel r ON r.srsubid = s.oid JOIN pg_class c ON c.oid = r.srrelid
         LEFT JOIN pg_stat_progress_copy p ON p.relid = c.oid AND p.datid = s.subdbid AND p.command = 'COPY FROM'
         CROSS JOIN LATERAL (SELECT coalesce(sum(apply_error_count + sync_error_count), 0)::bigint AS errors
             FROM pg_stat_subscription_stats t WHERE t.subid = s.oid) e
-        """,
-        move.object_name,
-    )
+    """
+    rows = await connection.fetch(query, move.object_name)
     if not rows:
         raise CopyLost("The subscription at the target is gone.")
     return CopyProgress(
@@ -214,14 +209,11 @@ async def add_hosts(target: Cell, move: Move, hosts: Sequence[str]) -> None:
 
 
 async def _add_hosts(connection: Any, move: Move, hosts: Sequence[str]) -> None:
-    await connection.execute(
-        """
+    statement = """
         INSERT INTO site_hosts (host, site_id) SELECT unnest($1::text[]), $2
         ON CONFLICT (host) DO UPDATE SET site_id = excluded.site_id
-        """,
-        list(hosts),
-        move.site_id,
-    )
+    """
+    await connection.execute(statement, list(hosts), move.site_id)
 
 
 async def add_jobs(target: Cell, jobs: str) -> None:

@@ -51,13 +51,8 @@ async def fetch_run(tx: Transaction, run_id: int) -> Row:
 
 async def find_owner(tx: Transaction, source: Row) -> Actor:
     """Return the user whose permissions apply to a source. Raise ApiError unless they are an active editor."""
-    row = await tx.fetch_one(
-        Sql(
-            "SELECT id, login, role FROM users WHERE site_id = ? AND id = ? AND disabled_at IS NULL",
-            tx.site.id,
-            source["owner_id"],
-        )
-    )
+    query = "SELECT id, login, role FROM users WHERE site_id = ? AND id = ? AND disabled_at IS NULL"
+    row = await tx.fetch_one(Sql(query, tx.site.id, source["owner_id"]))
     actor = Actor(row["id"], row["role"], row["login"]) if row is not None else None
     if actor is None or permissions.rank(actor) < permissions.EDITOR:
         raise errors.forbidden(

@@ -440,14 +440,8 @@ async def restore_site(tx: Transaction, run: Row) -> None:
     }
     if changed:
         await site_options.set_several(tx, changed)
-    await tx.execute(
-        Sql(
-            "UPDATE sites SET former_host = ?, former_last_id = ? WHERE id = ?",
-            before["former_host"],
-            before["former_last_id"],
-            tx.site.id,
-        )
-    )
+    statement = "UPDATE sites SET former_host = ?, former_last_id = ? WHERE id = ?"
+    await tx.execute(Sql(statement, before["former_host"], before["former_last_id"], tx.site.id))
     await record_tables.remove_prefixes(tx, before.get("prefixes", []))
     source = await import_tables.find_source(tx, run["source_id"])
     if source is not None:

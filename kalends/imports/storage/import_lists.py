@@ -130,20 +130,12 @@ async def list_rows(
 
 async def save_file(tx: Transaction, source_id: int, name: str, content: bytes) -> None:
     """Store a source's file, replacing the previous one."""
-    await tx.execute(
-        Sql(
-            """
-            INSERT INTO import_files (site_id, source_id, name, content, uploaded_at) VALUES (?, ?, ?, ?, ?)
-            ON CONFLICT (site_id, source_id) DO UPDATE
-            SET name = excluded.name, content = excluded.content, uploaded_at = excluded.uploaded_at
-            """,
-            tx.site.id,
-            source_id,
-            name,
-            content,
-            tx.now,
-        )
-    )
+    statement = """
+        INSERT INTO import_files (site_id, source_id, name, content, uploaded_at) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (site_id, source_id) DO UPDATE
+        SET name = excluded.name, content = excluded.content, uploaded_at = excluded.uploaded_at
+    """
+    await tx.execute(Sql(statement, tx.site.id, source_id, name, content, tx.now))
 
 
 async def read_file(tx: Transaction, source_id: int) -> Record | None:

@@ -110,27 +110,19 @@ async def save_items(tx: Transaction, source_id: int, items: Sequence[Mapping[st
 
     Each has kind, identity, recurrence_id, record_id, fingerprint, source_values and stored_values.
     """
-    await tx.execute(
-        Sql(
-            """
-            INSERT INTO import_items (site_id, source_id, kind, identity, recurrence_id, record_id, fingerprint,
-                source_values, stored_values, first_seen_at, last_seen_at)
-            SELECT ?, ?, i.kind, i.identity, i.recurrence_id, i.record_id, i.fingerprint, i.source_values,
-                coalesce(i.stored_values, '{}'), ?, ?
-            FROM jsonb_to_recordset(?::jsonb) AS i (kind text, identity text, recurrence_id text, record_id bigint,
-                fingerprint text, source_values jsonb, stored_values jsonb)
-            ON CONFLICT (site_id, source_id, kind, identity, recurrence_id) DO UPDATE
-            SET record_id = excluded.record_id, fingerprint = excluded.fingerprint,
-                source_values = excluded.source_values, stored_values = excluded.stored_values,
-                last_seen_at = excluded.last_seen_at, absences = 0
-            """,
-            tx.site.id,
-            source_id,
-            tx.now,
-            tx.now,
-            encode(list(items)),
-        )
-    )
+    statement = """
+        INSERT INTO import_items (site_id, source_id, kind, identity, recurrence_id, record_id, fingerprint,
+            source_values, stored_values, first_seen_at, last_seen_at)
+        SELECT ?, ?, i.kind, i.identity, i.recurrence_id, i.record_id, i.fingerprint, i.source_values,
+            coalesce(i.stored_values, '{}'), ?, ?
+        FROM jsonb_to_recordset(?::jsonb) AS i (kind text, identity text, recurrence_id text, record_id bigint,
+            fingerprint text, source_values jsonb, stored_values jsonb)
+        ON CONFLICT (site_id, source_id, kind, identity, recurrence_id) DO UPDATE
+        SET record_id = excluded.record_id, fingerprint = excluded.fingerprint,
+            source_values = excluded.source_values, stored_values = excluded.stored_values,
+            last_seen_at = excluded.last_seen_at, absences = 0
+    """
+    await tx.execute(Sql(statement, tx.site.id, source_id, tx.now, tx.now, encode(list(items))))
 
 
 async def rename_item(tx: Transaction, source_id: int, key: Key, identity: str) -> None:
@@ -147,16 +139,12 @@ async def find_item(tx: Transaction, source_id: int, key: Key) -> Record | None:
 
 async def list_items_of_records(tx: Transaction, kind: str, record_ids: Collection[int]) -> list[Record]:
     """Return the items for these records in all sources, with the sources' ranks."""
-    return await tx.fetch_all(
-        Sql(
-            "SELECT i.record_id, i.source_id, i.source_values, i.stored_values, s.trust_rank FROM import_items i "
-            "JOIN import_sources s ON s.site_id = i.site_id AND s.id = i.source_id "
-            "WHERE i.site_id = ? AND i.kind = ? AND i.record_id = ANY(?)",
-            tx.site.id,
-            kind,
-            list(record_ids),
-        )
+    query = (
+        "SELECT i.record_id, i.source_id, i.source_values, i.stored_values, s.trust_rank FROM import_items i "
+        "JOIN import_sources s ON s.site_id = i.site_id AND s.id = i.source_id "
+        "WHERE i.site_id = ? AND i.kind = ? AND i.record_id = ANY(?)"
     )
+    return await tx.fetch_all(Sql(query, tx.site.id, kind, list(record_ids)))
 
 
 async def list_source_items(tx: Transaction, source_id: int, kind: str, record_id: int) -> list[Record]:
@@ -169,22 +157,17 @@ async def note_absences(tx: Transaction, source_id: int, absent: Collection[tupl
 
     An item absent more than once keeps its count until a row restores its record and saves the item.
     """
+    statement = """
+        UPDATE import_items i SET absences = CASE WHEN a.kind IS NOT NULL THEN i.absences + 1
+                WHEN i.absences > 1 THEN i.absences ELSE 0 END,
+            last_seen_at = CASE WHEN a.kind IS NULL THEN ? ELSE i.last_seen_at END
+        FROM import_items o LEFT JOIN unnest(?::text[], ?::text[], ?::text[]) AS a (kind, identity, recurrence_id)
+            USING (kind, identity, recurrence_id)
+        WHERE o.site_id = ? AND o.source_id = ? AND i.site_id = o.site_id AND i.source_id = o.source_id
+            AND i.kind = o.kind AND i.identity = o.identity AND i.recurrence_id = o.recurrence_id
+    """
     await tx.execute(
-        Sql(
-            """
-            UPDATE import_items i SET absences = CASE WHEN a.kind IS NOT NULL THEN i.absences + 1
-                    WHEN i.absences > 1 THEN i.absences ELSE 0 END,
-                last_seen_at = CASE WHEN a.kind IS NULL THEN ? ELSE i.last_seen_at END
-            FROM import_items o LEFT JOIN unnest(?::text[], ?::text[], ?::text[]) AS a (kind, identity, recurrence_id)
-                USING (kind, identity, recurrence_id)
-            WHERE o.site_id = ? AND o.source_id = ? AND i.site_id = o.site_id AND i.source_id = o.source_id
-                AND i.kind = o.kind AND i.identity = o.identity AND i.recurrence_id = o.recurrence_id
-            """,
-            tx.now,
-            *[[key[position] for key in absent] for position in range(3)],
-            tx.site.id,
-            source_id,
-        )
+        Sql(statement, tx.now, *[[key[position] for key in absent] for position in range(3)], tx.site.id, source_id)
     )
 
 
@@ -219,23 +202,17 @@ async def find_run(tx: Transaction, run_id: int) -> Record | None:
 
 async def add_rows(tx: Transaction, run_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add rows to a plan. `imported`, `changes` and `reasons` are JSON values."""
-    await tx.execute(
-        Sql(
-            """
-            INSERT INTO import_rows (site_id, run_id, number, action, kind, identity, recurrence_id, title, record_id,
-                record_revision, imported, changes, reasons, line, state, different_from)
-            SELECT ?, ?, r.number, r.action, r.kind, coalesce(r.identity, ''), coalesce(r.recurrence_id, ''),
-                coalesce(r.title, ''), r.record_id, r.record_revision, r.imported, coalesce(r.changes, '{}'),
-                coalesce(r.reasons, '[]'), r.line, coalesce(r.state, 'pending'), coalesce(r.different_from, '{}')
-            FROM jsonb_to_recordset(?::jsonb) AS r (number bigint, action text, kind text, identity text,
-                recurrence_id text, title text, record_id bigint, record_revision bigint, imported jsonb,
-                changes jsonb, reasons jsonb, line integer, state text, different_from bigint[])
-            """,
-            tx.site.id,
-            run_id,
-            encode(list(rows)),
-        )
-    )
+    statement = """
+        INSERT INTO import_rows (site_id, run_id, number, action, kind, identity, recurrence_id, title, record_id,
+            record_revision, imported, changes, reasons, line, state, different_from)
+        SELECT ?, ?, r.number, r.action, r.kind, coalesce(r.identity, ''), coalesce(r.recurrence_id, ''),
+            coalesce(r.title, ''), r.record_id, r.record_revision, r.imported, coalesce(r.changes, '{}'),
+            coalesce(r.reasons, '[]'), r.line, coalesce(r.state, 'pending'), coalesce(r.different_from, '{}')
+        FROM jsonb_to_recordset(?::jsonb) AS r (number bigint, action text, kind text, identity text,
+            recurrence_id text, title text, record_id bigint, record_revision bigint, imported jsonb,
+            changes jsonb, reasons jsonb, line integer, state text, different_from bigint[])
+    """
+    await tx.execute(Sql(statement, tx.site.id, run_id, encode(list(rows))))
 
 
 async def change_row(tx: Transaction, row: Record, values: Columns) -> None:
@@ -270,16 +247,13 @@ async def list_undecided_rows(tx: Transaction, run_id: int, keys: Collection[tup
 
 
 async def _list_rows_by_key(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> list[Record]:
+    query = (
+        "SELECT r.number, r.action, r.state, r.title "
+        "FROM unnest(?::text[], ?::text[]) AS k (kind, identity) JOIN import_rows r "
+        "ON r.site_id = ? AND r.run_id = ? AND r.kind = k.kind AND r.identity = k.identity ORDER BY r.number"
+    )
     return await tx.fetch_all(
-        Sql(
-            "SELECT r.number, r.action, r.state, r.title "
-            "FROM unnest(?::text[], ?::text[]) AS k (kind, identity) JOIN import_rows r "
-            "ON r.site_id = ? AND r.run_id = ? AND r.kind = k.kind AND r.identity = k.identity ORDER BY r.number",
-            [kind for kind, _ in keys],
-            [identity for _, identity in keys],
-            tx.site.id,
-            run_id,
-        )
+        Sql(query, [kind for kind, _ in keys], [identity for _, identity in keys], tx.site.id, run_id)
     )
 
 
@@ -293,15 +267,12 @@ async def list_linking_rows(tx: Transaction, run_id: int, kind: str, identity: s
 
 async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
     """Return the source's records that users have marked as different from an event, with the event IDs."""
-    return await tx.fetch_all(
-        Sql(
-            "SELECT r.kind, r.identity, r.recurrence_id, r.different_from FROM import_rows r "
-            "JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id "
-            "WHERE r.site_id = ? AND s.source_id = ? AND r.different_from <> '{}'",
-            tx.site.id,
-            source_id,
-        )
+    query = (
+        "SELECT r.kind, r.identity, r.recurrence_id, r.different_from FROM import_rows r "
+        "JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id "
+        "WHERE r.site_id = ? AND s.source_id = ? AND r.different_from <> '{}'"
     )
+    return await tx.fetch_all(Sql(query, tx.site.id, source_id))
 
 
 async def count_rows(tx: Transaction, run_id: int, column: LiteralString = "action") -> dict[str, int]:
@@ -340,42 +311,30 @@ async def release_stale_runs(tx: Transaction, source_id: int, cutoff: datetime) 
 
 async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
     """Close a source's open plans, which this run's plan replaces."""
-    await tx.execute(
-        Sql(
-            """
-            UPDATE import_runs r SET finished_at = ?, state = CASE WHEN EXISTS (SELECT FROM import_rows w
-                WHERE w.site_id = r.site_id AND w.run_id = r.id AND w.state = 'applied')
-                THEN 'applied' ELSE 'discarded' END
-            WHERE site_id = ? AND source_id = ? AND state = 'planned' AND undoes IS NULL AND id <> ?
-            """,
-            tx.now,
-            tx.site.id,
-            source_id,
-            run_id,
-        )
-    )
+    statement = """
+        UPDATE import_runs r SET finished_at = ?, state = CASE WHEN EXISTS (SELECT FROM import_rows w
+            WHERE w.site_id = r.site_id AND w.run_id = r.id AND w.state = 'applied')
+            THEN 'applied' ELSE 'discarded' END
+        WHERE site_id = ? AND source_id = ? AND state = 'planned' AND undoes IS NULL AND id <> ?
+    """
+    await tx.execute(Sql(statement, tx.now, tx.site.id, source_id, run_id))
 
 
 async def list_own_changes(tx: Transaction, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], list[str]]:
     """Return the fields changed by the server since the import, by kind and ID; skip records edited by people."""
+    query = """
+        WITH written AS (SELECT k.kind, k.record_id, max(r.revision) AS revision
+            FROM unnest(?::text[], ?::bigint[]) AS k (kind, record_id)
+            JOIN import_rows r ON r.site_id = ? AND r.kind = k.kind AND r.record_id = k.record_id
+            GROUP BY k.kind, k.record_id)
+        SELECT w.kind, w.record_id, array_remove(array_agg(DISTINCT f.name), NULL) AS fields
+        FROM written w JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.record_id
+            AND c.revision > w.revision
+        LEFT JOIN LATERAL jsonb_object_keys(c.after) AS f (name) ON true
+        GROUP BY w.kind, w.record_id HAVING count(c.user_id) = 0
+    """
     rows = await tx.fetch_all(
-        Sql(
-            """
-            WITH written AS (SELECT k.kind, k.record_id, max(r.revision) AS revision
-                FROM unnest(?::text[], ?::bigint[]) AS k (kind, record_id)
-                JOIN import_rows r ON r.site_id = ? AND r.kind = k.kind AND r.record_id = k.record_id
-                GROUP BY k.kind, k.record_id)
-            SELECT w.kind, w.record_id, array_remove(array_agg(DISTINCT f.name), NULL) AS fields
-            FROM written w JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.record_id
-                AND c.revision > w.revision
-            LEFT JOIN LATERAL jsonb_object_keys(c.after) AS f (name) ON true
-            GROUP BY w.kind, w.record_id HAVING count(c.user_id) = 0
-            """,
-            [kind for kind, _ in keys],
-            [record_id for _, record_id in keys],
-            tx.site.id,
-            tx.site.id,
-        )
+        Sql(query, [kind for kind, _ in keys], [record_id for _, record_id in keys], tx.site.id, tx.site.id)
     )
     return {(row["kind"], row["record_id"]): row["fields"] for row in rows}
 
@@ -385,58 +344,40 @@ async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
 
     The query merges the rows' revision ranges, because a range join might compare each row with each entry.
     """
-    return await tx.fetch_all(
-        Sql(
-            """
-            WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
-                FROM import_rows
-                WHERE site_id = ? AND run_id = ? AND state = 'applied' AND first_revision IS NOT NULL)
-            SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
-            FROM written w JOIN changes c ON c.site_id = ? AND c.revision >= lower(w.revisions)
-                AND c.revision < upper(w.revisions) AND w.revisions @> c.revision AND NOT c.is_derived
-            ORDER BY c.revision DESC
-            """,
-            tx.site.id,
-            run_id,
-            tx.site.id,
-        )
-    )
+    query = """
+        WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+            FROM import_rows
+            WHERE site_id = ? AND run_id = ? AND state = 'applied' AND first_revision IS NOT NULL)
+        SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
+        FROM written w JOIN changes c ON c.site_id = ? AND c.revision >= lower(w.revisions)
+            AND c.revision < upper(w.revisions) AND w.revisions @> c.revision AND NOT c.is_derived
+        ORDER BY c.revision DESC
+    """
+    return await tx.fetch_all(Sql(query, tx.site.id, run_id, tx.site.id))
 
 
 async def list_account_rows(tx: Transaction, run_id: int) -> list[Record]:
     """Return the rows for accounts that a run created or changed, except accounts that existed before the move-in."""
-    return await tx.fetch_all(
-        Sql(
-            """
-            SELECT r.action, r.identity, r.title, r.record_id, r.changes FROM import_rows r
-            JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id
-            JOIN import_items i ON i.site_id = s.site_id AND i.source_id = s.source_id AND i.kind = r.kind
-                AND i.identity = r.identity AND i.recurrence_id = '' AND i.fingerprint = 'created'
-            WHERE r.site_id = ? AND r.run_id = ? AND r.kind = 'users' AND r.state = 'applied' ORDER BY r.number
-            """,
-            tx.site.id,
-            run_id,
-        )
-    )
+    query = """
+        SELECT r.action, r.identity, r.title, r.record_id, r.changes FROM import_rows r
+        JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id
+        JOIN import_items i ON i.site_id = s.site_id AND i.source_id = s.source_id AND i.kind = r.kind
+            AND i.identity = r.identity AND i.recurrence_id = '' AND i.fingerprint = 'created'
+        WHERE r.site_id = ? AND r.run_id = ? AND r.kind = 'users' AND r.state = 'applied' ORDER BY r.number
+    """
+    return await tx.fetch_all(Sql(query, tx.site.id, run_id))
 
 
 async def list_edited_records(tx: Transaction, revision: int) -> set[tuple[str, int]]:
     """Return the kind and ID of records edited since a revision, not counting changes by imports."""
-    rows = await tx.fetch_all(
-        Sql(
-            """
-            WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
-                FROM import_rows WHERE site_id = ? AND first_revision IS NOT NULL AND revision >= ?)
-            SELECT DISTINCT c.kind, c.record_id FROM changes c, written w
-            WHERE c.site_id = ? AND c.revision > ? AND c.user_id IS NOT NULL AND c.after IS NOT NULL
-                AND NOT coalesce(w.revisions @> c.revision, false)
-            """,
-            tx.site.id,
-            revision,
-            tx.site.id,
-            revision,
-        )
-    )
+    query = """
+        WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+            FROM import_rows WHERE site_id = ? AND first_revision IS NOT NULL AND revision >= ?)
+        SELECT DISTINCT c.kind, c.record_id FROM changes c, written w
+        WHERE c.site_id = ? AND c.revision > ? AND c.user_id IS NOT NULL AND c.after IS NOT NULL
+            AND NOT coalesce(w.revisions @> c.revision, false)
+    """
+    rows = await tx.fetch_all(Sql(query, tx.site.id, revision, tx.site.id, revision))
     return {(row["kind"], row["record_id"]) for row in rows}
 
 

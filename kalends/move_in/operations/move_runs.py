@@ -316,19 +316,15 @@ async def _close_source(session: Session, run: Row, accepted: Sequence[Differenc
 
 async def list_uninvited(tx: Transaction) -> list[tuple[int, str, str]]:
     """Return the ID, login and e-mail address of each imported account that cannot sign in yet."""
-    rows = await tx.fetch_all(
-        Sql(
-            """
-            SELECT DISTINCT u.id, u.login, u.email FROM users u
-            JOIN import_items i ON i.site_id = u.site_id AND i.kind = 'users' AND i.record_id = u.id
-                AND i.fingerprint = 'created'
-            WHERE u.site_id = ? AND u.disabled_at IS NULL AND coalesce(u.password_hash, '') = ''
-                AND u.last_signed_in_at IS NULL
-            ORDER BY u.id
-            """,
-            tx.site.id,
-        )
-    )
+    query = """
+        SELECT DISTINCT u.id, u.login, u.email FROM users u
+        JOIN import_items i ON i.site_id = u.site_id AND i.kind = 'users' AND i.record_id = u.id
+            AND i.fingerprint = 'created'
+        WHERE u.site_id = ? AND u.disabled_at IS NULL AND coalesce(u.password_hash, '') = ''
+            AND u.last_signed_in_at IS NULL
+        ORDER BY u.id
+    """
+    rows = await tx.fetch_all(Sql(query, tx.site.id))
     return [(row["id"], row["login"], row["email"]) for row in rows]
 
 
