@@ -5,19 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import (
-    JsonOption,
-    LimitOption,
-    Login,
-    SearchOption,
-    SiteOption,
-    YesOption,
-    confirm,
-    create_link,
-    format_time,
-    print_list,
-    run_in_transaction,
-)
+from kalends.cli import runtime
+from kalends.cli.runtime import JsonOption, LimitOption, Login, SearchOption, SiteOption, YesOption
 
 if TYPE_CHECKING:
     from kalends.store.database import Transaction
@@ -45,9 +34,9 @@ def add_user(
 
     async def add(tx: "Transaction") -> tuple[int, str]:
         user_id = await user_accounts.add_user(tx, login, role, email)
-        return user_id, await create_link(tx, user_id, Purpose.INVITE) if invite else ""
+        return user_id, await runtime.create_link(tx, user_id, Purpose.INVITE) if invite else ""
 
-    user_id, url = run_in_transaction(site, add)
+    user_id, url = runtime.run_in_transaction(site, add)
     typer.echo(f"Added {login} as {role} (ID {user_id}).")
     if url:
         typer.echo(f"The invitation works once, within seven days:\n{url}")
@@ -60,9 +49,9 @@ def link_user(login: Login, site: SiteOption = "") -> None:
     from kalends.accounts.operations.sign_in_methods import Purpose
 
     async def link(tx: "Transaction") -> str:
-        return await create_link(tx, await user_accounts.require_active_user(tx, login), Purpose.SIGN_IN)
+        return await runtime.create_link(tx, await user_accounts.require_active_user(tx, login), Purpose.SIGN_IN)
 
-    typer.echo(run_in_transaction(site, link))
+    typer.echo(runtime.run_in_transaction(site, link))
 
 
 @user.command("list")
@@ -76,14 +65,16 @@ def list_users(
     """List accounts: ID, role, status, last sign-in, login, e-mail address. --search looks in the last two."""
     from kalends.accounts.operations import user_accounts
 
-    rows = run_in_transaction(site, lambda tx: user_accounts.list_users(tx, role, search, limit and limit + 1))
-    print_list(
+    rows = runtime.run_in_transaction(
+        site, lambda tx: user_accounts.list_users(tx, role, search, limit and limit + 1)
+    )
+    runtime.print_list(
         rows,
         lambda row: [
             row["id"],
             row["role"],
             "disabled" if row["disabled_at"] else "active",
-            format_time(row["last_used_at"], "never"),
+            runtime.format_time(row["last_used_at"], "never"),
             row["login"],
             row["email"],
         ],
@@ -97,7 +88,7 @@ def set_role(login: Login, role: Annotated[str, typer.Argument(help=ROLES)], sit
     """Change an account's role."""
     from kalends.accounts.operations import user_accounts
 
-    run_in_transaction(site, lambda tx: user_accounts.set_role(tx, login, role))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.set_role(tx, login, role))
     typer.echo(f"{login} has the role {role}.")
 
 
@@ -106,7 +97,7 @@ def disable_user(login: Login, site: SiteOption = "") -> None:
     """Prevent an account from signing in; its records stay."""
     from kalends.accounts.operations import user_accounts
 
-    run_in_transaction(site, lambda tx: user_accounts.disable_user(tx, login))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.disable_user(tx, login))
     typer.echo(f"{login} can no longer sign in.")
 
 
@@ -115,7 +106,7 @@ def enable_user(login: Login, site: SiteOption = "") -> None:
     """Allow a disabled account to sign in again."""
     from kalends.accounts.operations import user_accounts
 
-    run_in_transaction(site, lambda tx: user_accounts.enable_user(tx, login))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.enable_user(tx, login))
     typer.echo(f"{login} can sign in again.")
 
 
@@ -126,7 +117,7 @@ def rename_user(
     """Change an account's login."""
     from kalends.accounts.operations import user_accounts
 
-    run_in_transaction(site, lambda tx: user_accounts.rename_user(tx, login, new_login))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.rename_user(tx, login, new_login))
     typer.echo(f"{login} is now {new_login}.")
 
 
@@ -139,7 +130,7 @@ def set_email(
     """Change an account's e-mail address."""
     from kalends.accounts.operations import user_accounts
 
-    run_in_transaction(site, lambda tx: user_accounts.set_email(tx, login, email))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.set_email(tx, login, email))
     typer.echo(f"{login} has the e-mail address {email}." if email else f"{login} has no e-mail address.")
 
 
@@ -153,8 +144,8 @@ def remove_user(
     """Remove an account and make another one the author of its records."""
     from kalends.accounts.operations import user_accounts
 
-    confirm(f"Remove the account {login}?", yes=yes)
-    count = run_in_transaction(site, lambda tx: user_accounts.remove_user(tx, login, reassign_to))
+    runtime.confirm(f"Remove the account {login}?", yes=yes)
+    count = runtime.run_in_transaction(site, lambda tx: user_accounts.remove_user(tx, login, reassign_to))
     moved = f" {reassign_to} is the author of its {count:,} records." if count else ""
     typer.echo(f"Removed {login}.{moved}")
 
@@ -165,7 +156,7 @@ def set_password(login: Login, site: SiteOption = "") -> None:
     from kalends.accounts.operations import user_accounts
 
     secret = typer.prompt("Password", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
-    run_in_transaction(site, lambda tx: user_accounts.set_account_password(tx, login, secret))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.set_account_password(tx, login, secret))
     typer.echo(f"Set the password of {login}.")
 
 
@@ -179,7 +170,7 @@ def create_password(
     """Create an application password and print it once."""
     from kalends.accounts.operations import user_accounts
 
-    secret = run_in_transaction(
+    secret = runtime.run_in_transaction(
         site, lambda tx: user_accounts.add_application_password(tx, login, name, read_only=read_only)
     )
     if sys.stdout.isatty():
@@ -192,12 +183,12 @@ def list_passwords(login: Login, as_json: JsonOption = False, site: SiteOption =
     """List an account's application passwords: name, creation date, last use."""
     from kalends.accounts.operations import user_accounts
 
-    print_list(
-        run_in_transaction(site, lambda tx: user_accounts.list_application_passwords(tx, login)),
+    runtime.print_list(
+        runtime.run_in_transaction(site, lambda tx: user_accounts.list_application_passwords(tx, login)),
         lambda row: [
             row["name"],
             f"created {row['created_at']:%Y-%m-%d}",
-            f"last used {format_time(row['last_used_at'], 'never')}",
+            f"last used {runtime.format_time(row['last_used_at'], 'never')}",
         ],
         as_json=as_json,
     )
@@ -208,8 +199,8 @@ def show_uses(login: Login, as_json: JsonOption = False, site: SiteOption = "") 
     """List by hour when and from where an account's application passwords were used."""
     from kalends.accounts.operations import user_accounts
 
-    print_list(
-        run_in_transaction(site, lambda tx: user_accounts.list_uses(tx, login)),
+    runtime.print_list(
+        runtime.run_in_transaction(site, lambda tx: user_accounts.list_uses(tx, login)),
         lambda row: [f"{row['used_at']:%Y-%m-%d %H}h", row["name"], row["client_ip"], row["user_agent"]],
         as_json=as_json,
     )
@@ -220,5 +211,5 @@ def revoke_password(login: Login, name: Name, site: SiteOption = "") -> None:
     """Revoke an application password."""
     from kalends.accounts.operations import user_accounts
 
-    run_in_transaction(site, lambda tx: user_accounts.revoke_application_password(tx, login, name))
+    runtime.run_in_transaction(site, lambda tx: user_accounts.revoke_application_password(tx, login, name))
     typer.echo(f"Revoked the application password {name} of {login}.")

@@ -39,12 +39,9 @@ class Sample:
 INFO = Metric("kalends_info", "gauge", "both", "Version of Kalends, as a label", ("version",))
 
 REQUESTS = Metric(
-    "kalends_requests_total",
-    "counter",
-    "server",
-    "Requests; `cache` is hit, stale, outdated or empty",
+    "kalends_requests_total", "counter", "server", "Requests; `cache` is hit, stale, outdated or empty",
     ("method", "route", "status", "cache"),
-)
+)  # fmt: skip
 REQUEST_SECONDS = Metric(
     "kalends_request_seconds", "histogram", "server", "Time to respond, in seconds", ("method", "route")
 )
@@ -52,12 +49,9 @@ STALE = Metric(
     "kalends_stale_responses_total", "counter", "server", "Cached responses served while the database was unavailable"
 )
 STARVED = Metric(
-    "kalends_starved_reads_total",
-    "counter",
-    "server",
-    "Public reads without a free database connection, by outcome for the last known response",
-    ("outcome",),
-)
+    "kalends_starved_reads_total", "counter", "server",
+    "Public reads without a free database connection, by outcome for the last known response", ("outcome",),
+)  # fmt: skip
 UNAVAILABLE = Metric(
     "kalends_unavailable_total", "counter", "server", "Responses with status 503 or 507, by cause", ("cause",)
 )
@@ -80,84 +74,56 @@ ROUTING = Metric(
 )
 DIRECTORY_UP = Metric("kalends_directory_up", "gauge", "server", "1 if the directory of cells responds, else 0")
 MOVE_AGE = Metric(
-    "kalends_site_move_age_seconds",
-    "gauge",
-    "server",
+    "kalends_site_move_age_seconds", "gauge", "server",
     "Age of the oldest unfinished move of a site, in seconds, by `state`: running or interrupted; 0 if there is none",
     ("state",),
-)
+)  # fmt: skip
 
 REPLICA_READS = Metric(
-    "kalends_replica_reads_total",
-    "counter",
-    "server",
+    "kalends_replica_reads_total", "counter", "server",
     "Reads that a replica could answer, by `outcome`: answered by the replica, or why the primary answers",
     ("outcome",),
-)
+)  # fmt: skip
 REPLICA_LAG = Metric(
-    "kalends_replica_lag_seconds",
-    "gauge",
-    "server",
-    "Age of the data of the replica; +Inf if it does not respond",
+    "kalends_replica_lag_seconds", "gauge", "server", "Age of the data of the replica; +Inf if it does not respond",
     merge="livemax",
-)
+)  # fmt: skip
 
 BACKUP_AGE = Metric(
-    "kalends_backup_age_seconds",
-    "gauge",
-    "worker",
-    "Seconds since the end of the newest backup of pgBackRest; +Inf if there is none",
-    ("stanza",),
-)
+    "kalends_backup_age_seconds", "gauge", "worker",
+    "Seconds since the end of the newest backup of pgBackRest; +Inf if there is none", ("stanza",),
+)  # fmt: skip
 
 DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0", ("cell",))
 SCHEMA = Metric(
-    "kalends_schema_info",
-    "gauge",
-    "server",
-    "Schema version of the database and the one that the server expects, as labels",
-    ("cell", "found", "expected"),
-)
+    "kalends_schema_info", "gauge", "server",
+    "Schema version of the database and the one that the server expects, as labels", ("cell", "found", "expected"),
+)  # fmt: skip
 SCHEMA_USABLE = Metric(
-    "kalends_schema_usable",
-    "gauge",
-    "server",
-    "1 if the server can use the schema of the database, else 0",
+    "kalends_schema_usable", "gauge", "server", "1 if the server can use the schema of the database, else 0",
     ("cell",),
-)
+)  # fmt: skip
 MARKS_MISSING = Metric(
     "kalends_leakproof_marks_missing", "gauge", "server", "Functions that lack the mark LEAKPROOF", ("cell",)
 )
 HEARTBEAT_AGE = Metric(
-    "kalends_worker_heartbeat_age_seconds",
-    "gauge",
-    "server",
-    "Seconds since the last heartbeat of any worker; +Inf if there is none",
-    ("cell",),
-)
+    "kalends_worker_heartbeat_age_seconds", "gauge", "server",
+    "Seconds since the last heartbeat of any worker; +Inf if there is none", ("cell",),
+)  # fmt: skip
 
 JOBS = Metric(
-    "kalends_jobs_total",
-    "counter",
-    "worker",
-    "Attempts to run a job, by `outcome`: succeeded or failed",
+    "kalends_jobs_total", "counter", "worker", "Attempts to run a job, by `outcome`: succeeded or failed",
     ("task", "outcome"),
-)
+)  # fmt: skip
 JOB_SECONDS = Metric("kalends_job_seconds", "histogram", "worker", "Duration of a job, in seconds", ("task",))
 QUEUE_JOBS = Metric(
-    "kalends_queue_jobs",
-    "gauge",
-    "worker",
-    "Jobs in the queue, by `status`: waiting (due), scheduled (due later), running or failed",
-    ("task", "status"),
-)
+    "kalends_queue_jobs", "gauge", "worker",
+    "Jobs in the queue, by `status`: waiting (due), scheduled (due later), running or failed", ("task", "status"),
+)  # fmt: skip
 OLDEST_JOB = Metric(
-    "kalends_oldest_due_job_seconds",
-    "gauge",
-    "worker",
-    "Seconds since the oldest waiting job of a `queue` was due; 0 if none waits",
-    ("queue",),
-)
+    "kalends_oldest_due_job_seconds", "gauge", "worker",
+    "Seconds since the oldest waiting job of a `queue` was due; 0 if none waits", ("queue",),
+)  # fmt: skip
 
 # Metrics that every server and worker exports.
 METRICS: Final = (

@@ -16,16 +16,8 @@ from typing import Any, BinaryIO, Final
 import httpcore
 
 from kalends import __version__
-from kalends.core import errors
-from kalends.core.egress import (
-    DEFAULT_PORTS,
-    AllowedNetwork,
-    IpAddress,
-    Target,
-    may_connect,
-    read_redirect,
-    read_target,
-)
+from kalends.core import egress, errors
+from kalends.core.egress import AllowedNetwork, IpAddress, Target
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import gettext_noop as N_
 
@@ -73,7 +65,7 @@ class Fetcher:
         allowed_networks: Sequence[AllowedNetwork] = (),
         *,
         resolve: Resolve = resolve_host,
-        ports: Collection[int] = DEFAULT_PORTS,
+        ports: Collection[int] = egress.DEFAULT_PORTS,
         seconds: float = FETCH_TIMEOUT,
         max_concurrent: int = MAX_CONCURRENT,
     ) -> None:
@@ -121,17 +113,17 @@ class Fetcher:
     async def _fetch_once(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
         into.seek(0)
         into.truncate()
-        return await self._request(read_target(url), into, limit, headers, any_status=True)
+        return await self._request(egress.read_target(url), into, limit, headers, any_status=True)
 
     async def _follow(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
         for _ in range(MAX_REDIRECTS + 1):
-            target = read_target(url)
+            target = egress.read_target(url)
             into.seek(0)
             into.truncate()
             response = await self._request(target, into, limit, headers)
             if response.status not in REDIRECT_STATUSES or "location" not in response.headers:
                 return response
-            url = read_redirect(target, response.headers["location"])
+            url = egress.read_redirect(target, response.headers["location"])
         raise InvalidValue("too many redirects (maximum {maximum}).", maximum=MAX_REDIRECTS)
 
     async def _request(
@@ -171,7 +163,7 @@ class Fetcher:
             return FetchResponse(response.status, response_headers, size)
 
     def _may_connect(self, ip: IpAddress, port: int) -> bool:
-        return may_connect(ip, port, self._allowed_networks, self._ports)
+        return egress.may_connect(ip, port, self._allowed_networks, self._ports)
 
     async def _resolve_target(self, target: Target) -> Sequence[IpAddress]:
         try:

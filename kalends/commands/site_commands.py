@@ -5,27 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kalends.cli import runtime
 from kalends.cli.command_errors import fail
-from kalends.cli.runtime import (
-    JsonOption,
-    LimitOption,
-    NewSiteCellOption,
-    SearchOption,
-    SiteOption,
-    YesOption,
-    confirm,
-    describe_site,
-    find_site,
-    load_cell,
-    load_settings,
-    load_site_cell,
-    open_database,
-    print_first_sites,
-    print_list,
-    read_site,
-    refuse_cell,
-    run_in_transaction,
-)
+from kalends.cli.runtime import JsonOption, LimitOption, NewSiteCellOption, SearchOption, SiteOption, YesOption
 from kalends.core.times import utc_now
 
 if TYPE_CHECKING:
@@ -42,7 +24,7 @@ def show_site(site: SiteOption = "") -> None:
     """Show a site's host names and settings."""
     from kalends.calendar.operations import site_options
 
-    for key, value in run_in_transaction(site, site_options.show_site).items():
+    for key, value in runtime.run_in_transaction(site, site_options.show_site).items():
         typer.echo(f"{key:<18} {value}")
 
 
@@ -52,11 +34,13 @@ def list_sites(search: SearchOption = "", limit: LimitOption = None, as_json: Js
     from kalends.store import sites
 
     found: list[dict[str, Any]] = []
-    for cell, member in load_settings().members.items():
+    for cell, member in runtime.load_settings().members.items():
         entries = asyncio.run(sites.list_sites(member.owner_url, search, limit and limit + 1))
         found += [{"id": entry.id, "cell": cell, "name": entry.name, "hosts": entry.hosts} for entry in entries]
     is_only = len(found) == 1 and not search
-    print_list(found, lambda entry: describe_site(entry, is_only=is_only), as_json=as_json, limit=limit)
+    runtime.print_list(
+        found, lambda entry: runtime.describe_site(entry, is_only=is_only), as_json=as_json, limit=limit
+    )
 
 
 @group.command("set")
@@ -68,7 +52,7 @@ def set_site(
     """Change a site setting."""
     from kalends.calendar.operations import site_options
 
-    stored = run_in_transaction(site, lambda tx: site_options.set_site(tx, key, value))
+    stored = runtime.run_in_transaction(site, lambda tx: site_options.set_site(tx, key, value))
     shown = repr(stored) if len(stored) <= MAX_SHOWN else f"a text of {len(stored):,} characters"
     typer.echo(f"{key} is now {shown}." if stored else f"{key} is now empty.")
 
@@ -86,7 +70,7 @@ def add_site(
     from kalends.fleet.storage import directory as directory_changes
     from kalends.store import sites
 
-    settings = load_settings()
+    settings = runtime.load_settings()
     if settings.directory_url:
         if first_host:
             fail("--first-host is for a database without a directory.")
@@ -95,11 +79,11 @@ def add_site(
         )
         typer.echo(f"Added site {added.site_id} at {host_name.lower()} to the cell {added.cell}.")
         return
-    refuse_cell(cell)
+    runtime.refuse_cell(cell)
     url = settings.owner_url
     site_id = asyncio.run(sites.add_site(url, host_name, name, first_host))
     typer.echo(f"Added site {site_id} at {host_name.lower()}.")
-    print_first_sites(url)
+    runtime.print_first_sites(url)
 
 
 @group.command("add-host")
@@ -114,19 +98,19 @@ def add_host(
     from kalends.fleet.storage import directory as directory_changes
     from kalends.store import sites
 
-    settings = load_settings()
+    settings = runtime.load_settings()
     url = settings.owner_url
     if settings.directory_url:
         change = directory_changes.add_host(
-            settings.directory_url, settings.owner_urls, host_name, read_site(site.lower()), move=move
+            settings.directory_url, settings.owner_urls, host_name, runtime.read_site(site.lower()), move=move
         )
         changed = asyncio.run(change)
         typer.echo(f"{host_name.lower()} belongs to site {changed.site_id} in the cell {changed.cell}.")
         return
-    found = find_site(asyncio.run(sites.list_sites(url)), site)
+    found = runtime.find_site(asyncio.run(sites.list_sites(url)), site)
     asyncio.run(sites.add_host(url, host_name, found.id, move=move))
     typer.echo(f"{host_name.lower()} belongs to site {found.id}.")
-    print_first_sites(url)
+    runtime.print_first_sites(url)
 
 
 @group.command("remove-host")
@@ -135,7 +119,7 @@ def remove_host(host_name: Annotated[str, typer.Argument(help="Host name to remo
     from kalends.fleet.storage import directory as directory_changes
     from kalends.store import sites
 
-    settings = load_settings()
+    settings = runtime.load_settings()
     if settings.directory_url:
         change = directory_changes.remove_host(settings.directory_url, settings.owner_urls, host_name)
     else:
@@ -158,18 +142,18 @@ def remove_site(
     if cell:
         _remove_copy(site, cell, yes=yes)
         return
-    settings = load_settings()
+    settings = runtime.load_settings()
     directory = settings.directory_url
-    url = load_site_cell(site).owner_url
+    url = runtime.load_site_cell(site).owner_url
     if directory:
         # After an incomplete addition or removal, a site might exist only in the directory.
-        site_id = asyncio.run(directory_changes.find_site(directory, read_site(site.lower()))).site_id
+        site_id = asyncio.run(directory_changes.find_site(directory, runtime.read_site(site.lower()))).site_id
         name = site
     else:
-        found = find_site(asyncio.run(sites.list_sites(url)), site)
+        found = runtime.find_site(asyncio.run(sites.list_sites(url)), site)
         site_id, name = found.id, found.name
     count = asyncio.run(sites.count_records(url, site_id))
-    confirm(f"Remove site {site_id} ({name}) with {count:,} events, venues, organizers and images?", yes=yes)
+    runtime.confirm(f"Remove site {site_id} ({name}) with {count:,} events, venues, organizers and images?", yes=yes)
     if directory:
         asyncio.run(directory_changes.remove_site(directory, settings.owner_urls, site_id))
     else:
@@ -181,12 +165,14 @@ def _remove_copy(site: str, cell: str, *, yes: bool) -> None:
     from kalends.fleet.storage import directory as directory_changes
     from kalends.store import sites
 
-    key, url = read_site(site.lower()), load_cell(cell).owner_url
-    settings = load_settings()
+    key, url = runtime.read_site(site.lower()), runtime.load_cell(cell).owner_url
+    settings = runtime.load_settings()
     if isinstance(key, str):
         key = asyncio.run(directory_changes.find_site(settings.directory_url, key)).site_id
     count = asyncio.run(sites.count_records(url, key))
-    confirm(f"Remove {count:,} events, venues, organizers and images of site {key} from the cell {cell}?", yes=yes)
+    runtime.confirm(
+        f"Remove {count:,} events, venues, organizers and images of site {key} from the cell {cell}?", yes=yes
+    )
     asyncio.run(directory_changes.remove_copy(settings.directory_url, settings.owner_urls, key, cell))
     typer.echo(f"Removed the copy of site {key} in the cell {cell}.")
 
@@ -213,19 +199,19 @@ async def _refresh_zones(site: str) -> "list[ShiftedEvent]":
 
     from kalends.calendar import jobs as calendar_jobs
 
-    database = await open_database(load_settings())
+    database = await runtime.open_database(runtime.load_settings())
     shifted: list[ShiftedEvent] = []
     after: int | None = 0
     try:
-        async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
+        async with database.transaction(runtime.read_site(site), utc_now(), writing=False) as tx:
             total = await calendar_jobs.count_events(tx)
         with Progress(*Progress.get_default_columns(), console=Console(stderr=True)) as progress:
             task = progress.add_task("events", total=total)
             while after is not None:
-                async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
+                async with database.transaction(runtime.read_site(site), utc_now(), writing=False) as tx:
                     after, differing = await calendar_jobs.find_shifted(tx, after)
                 for offset in range(0, len(differing), 500):
-                    async with database.transaction(read_site(site), utc_now(), writing=True) as tx:
+                    async with database.transaction(runtime.read_site(site), utc_now(), writing=True) as tx:
                         shifted += await calendar_jobs.shift_events(tx, differing[offset : offset + 500])
                 progress.advance(task, calendar_jobs.PAGE_SIZE)
     finally:

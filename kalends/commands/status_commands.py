@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kalends.cli import runtime
 from kalends.cli.command_errors import fail
-from kalends.cli.runtime import (
-    CellOption,
-    JsonOption,
-    LimitOption,
-    SiteOption,
-    format_age,
-    load_cell,
-    load_settings,
-    print_json,
-    print_list,
-    run_in_transaction,
-)
+from kalends.cli.runtime import CellOption, JsonOption, LimitOption, SiteOption
 from kalends.core.times import utc_now
 
 if TYPE_CHECKING:
@@ -36,14 +26,14 @@ def status(as_json: JsonOption = False) -> None:
     """Show versions, site sizes, the queue and the latest backups."""
     from kalends.adapters.backup_tool import BackupToolFailed, list_newest_backups
 
-    report = asyncio.run(_read(load_settings()))
+    report = asyncio.run(_read(runtime.load_settings()))
     backup_problem = ""
     try:
         report["backups"] = list_newest_backups()
     except BackupToolFailed as error:
         report["backups"], backup_problem = [], str(error).strip()
     if as_json:
-        print_json(report | {"backup_problem": backup_problem})
+        runtime.print_json(report | {"backup_problem": backup_problem})
         return
     if "cells" not in report:
         print_database(report)
@@ -128,7 +118,7 @@ def format_backups(backups: "list[Backup] | None") -> list[str]:
         if backup.finished is None:
             lines.append(f"{backup.stanza}: none ({backup.status})")
             continue
-        age = format_age((utc_now() - backup.finished).total_seconds())
+        age = runtime.format_age((utc_now() - backup.finished).total_seconds())
         lines.append(f"{backup.stanza}: {backup.label} ({backup.kind}), finished {age} ago, {backup.status}")
     return lines
 
@@ -151,7 +141,7 @@ def history(
     """Show the changes to an event, venue or organizer, newest first."""
     from kalends.calendar.operations import record_history
 
-    for entry in run_in_transaction(site, lambda tx: record_history.list_history(tx, kind, record_id)):
+    for entry in runtime.run_in_transaction(site, lambda tx: record_history.list_history(tx, kind, record_id)):
         login = entry["user"]["login"] if entry["user"] else "-"
         typer.echo(f"{entry['revision']:>8}  {entry['date_utc']}  {login:<20} {entry['action']}")
         for name, change in entry["changes"].items():
@@ -170,14 +160,14 @@ def list_jobs(
     cell: CellOption = "",
 ) -> None:
     """List waiting, running and failed jobs; the last line says whether a worker is running."""
-    settings = load_cell(cell)
+    settings = runtime.load_cell(cell)
     from kalends.store import job_queue
 
     if status and status not in job_queue.STATUSES:
         fail("--status must be todo, doing or failed.")
     url = settings.queue_url or settings.database_url
     rows, summary = asyncio.run(job_queue.list_jobs(url, status, task, limit and limit + 1))
-    print_list(
+    runtime.print_list(
         rows,
         lambda row: [
             row.id,
@@ -199,18 +189,18 @@ def retry_job(
     job_id: Annotated[int, typer.Argument(help="ID of the job, as listed by job list.")], cell: CellOption = ""
 ) -> None:
     """Retry a failed or stalled job immediately."""
-    asyncio.run(_retry_job(load_cell(cell), job_id))
+    asyncio.run(_retry_job(runtime.load_cell(cell), job_id))
     typer.echo(f"Job {job_id} runs again.")
 
 
 def summarize(summary: "QueueSummary") -> str:
     """Return a line such as "12 waiting, oldest 31 min; 2 failed; no worker seen"."""
-    oldest = "" if summary.oldest_seconds is None else f", oldest {format_age(summary.oldest_seconds)}"
+    oldest = "" if summary.oldest_seconds is None else f", oldest {runtime.format_age(summary.oldest_seconds)}"
     parts = [f"{summary.waiting} waiting{oldest}"]
     parts += [f"{summary.scheduled} scheduled"] if summary.scheduled else []
     parts += [f"{summary.failed} failed"] if summary.failed else []
     age = summary.heartbeat_seconds
-    parts.append("no worker seen" if age is None else f"worker seen {format_age(age)} ago")
+    parts.append("no worker seen" if age is None else f"worker seen {runtime.format_age(age)} ago")
     return "; ".join(parts)
 
 

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import (
-    JsonOption,
-    LimitOption,
-    SearchOption,
-    SiteOption,
-    format_time,
-    print_list,
-    read_site,
-    run_in_transaction,
-    run_with_library,
-    show_progress,
-)
+from kalends.cli import runtime
+from kalends.cli.runtime import JsonOption, LimitOption, SearchOption, SiteOption
 from kalends.core.times import utc_now
 
 if TYPE_CHECKING:
@@ -43,17 +33,17 @@ def add_media(
     started = time.monotonic()
 
     async def add(database: "SiteDatabase", library: "Library") -> media_operations.BulkAddResult:
-        with show_progress() as on_progress:
+        with runtime.show_progress() as on_progress:
             return await media_operations.add_files(
                 database,
                 library,
                 paths,
-                site=read_site(site),
+                site=runtime.read_site(site),
                 login=login,
                 on_progress=lambda done: on_progress("images", done, len(paths)),
             )
 
-    result: media_operations.BulkAddResult = asyncio.run(run_with_library(add))
+    result: media_operations.BulkAddResult = asyncio.run(runtime.run_with_library(add))
     for path, reason in result.rejected:
         typer.echo(f"{path}: {reason}", err=True)
     elapsed = time.monotonic() - started
@@ -76,13 +66,13 @@ def list_media(
     """List images: ID, date, width, height, bytes, file, title. --search matches titles and files."""
     from kalends.media import storage as media_storage
 
-    print_list(
-        run_in_transaction(
+    runtime.print_list(
+        runtime.run_in_transaction(
             site, lambda tx: media_storage.list_images(tx, search, limit and limit + 1, incomplete=incomplete)
         ),
         lambda row: [
             row["id"],
-            format_time(row["added_at"]),
+            runtime.format_time(row["added_at"]),
             row["width"],
             row["height"],
             row["filesize"],
@@ -101,16 +91,16 @@ def check_media(site: SiteOption = "") -> None:
     from kalends.media import storage as media_storage
 
     async def check(database: "SiteDatabase", library: "Library") -> list[media_jobs.ImageCheck]:
-        async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
+        async with database.transaction(runtime.read_site(site), utc_now(), writing=False) as tx:
             total = await media_storage.count_media(tx)
         checks: list[media_jobs.ImageCheck] = []
-        with show_progress() as on_progress:
-            async for entry in media_jobs.check_media(database, library, read_site(site), utc_now()):
+        with runtime.show_progress() as on_progress:
+            async for entry in media_jobs.check_media(database, library, runtime.read_site(site), utc_now()):
                 checks.append(entry)
                 on_progress("images", len(checks), total)
         return checks
 
-    checks: list[media_jobs.ImageCheck] = asyncio.run(run_with_library(check))
+    checks: list[media_jobs.ImageCheck] = asyncio.run(runtime.run_with_library(check))
     for entry in checks:
         if entry.detail:
             typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} damaged or missing files; {entry.detail}")

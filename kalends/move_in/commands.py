@@ -9,15 +9,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from kalends.cli.runtime import (
-    SiteOption,
-    create_link,
-    load_settings,
-    read_site,
-    run_in_transaction,
-    run_with_library,
-    show_progress,
-)
+from kalends.cli import runtime
+from kalends.cli.runtime import SiteOption
 from kalends.core.times import utc_now
 
 if TYPE_CHECKING:
@@ -42,8 +35,7 @@ SnapshotOption = Annotated[
     typer.Option(help="File for everything that is read; without --login, plan from it and read nothing."),
 ]
 RateOption = Annotated[
-    float | None,
-    typer.Option(help="Maximum requests per second; at most four run at a time.", min=0.1, max=1000),
+    float | None, typer.Option(help="Maximum requests per second; at most four run at a time.", min=0.1, max=1000)
 ]
 FullOption = Annotated[bool, typer.Option("--full", help="Read all events, not only those that changed.")]
 ReportOption = Annotated[Path | None, typer.Option(help="File for the report, as Markdown.")]
@@ -61,19 +53,19 @@ def run_steps(
     from kalends.core.egress import read_allowed_network
     from kalends.move_in.operations.move_runs import Session
 
-    networks = [read_allowed_network(text) for text in load_settings().fetch_allowed_networks]
+    networks = [read_allowed_network(text) for text in runtime.load_settings().fetch_allowed_networks]
 
     async def run(database: "SiteDatabase", library: "Library") -> "Step | None":
-        async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
+        async with database.transaction(runtime.read_site(site), utc_now(), writing=False) as tx:
             found = tx.site
         last: Step | None = None
-        with show_progress() as progress:
+        with runtime.show_progress() as progress:
             session = Session(database, library, found.id, found.base_url, progress, networks, login, password, rate)
             async for last in work(session):
                 print_step(last)
         return last
 
-    return asyncio.run(run_with_library(run))
+    return asyncio.run(runtime.run_with_library(run))
 
 
 @tec.command("plan")
@@ -195,11 +187,11 @@ def invite_people(site: SiteOption = "") -> None:
 
     async def invite(tx: "Transaction") -> list[str]:
         return [
-            f"{login} {email}: {await create_link(tx, user_id, Purpose.INVITE)}"
+            f"{login} {email}: {await runtime.create_link(tx, user_id, Purpose.INVITE)}"
             for user_id, login, email in await list_uninvited(tx)
         ]
 
-    for line in run_in_transaction(site, invite):
+    for line in runtime.run_in_transaction(site, invite):
         typer.echo(line)
 
 

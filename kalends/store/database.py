@@ -25,14 +25,7 @@ from kalends.core.times import utc_now
 from kalends.store import problems
 from kalends.store.change_log import MAX_NEW_RECORDS, ChangeLog, select_site_for_update
 from kalends.store.migrations import newest_revision
-from kalends.store.problems import (
-    BROKEN_CONNECTION_STATES,
-    CONNECTION_ERRORS,
-    READ_ONLY_STATE,
-    UNAVAILABLE_ERRORS,
-    DatabaseUnavailable,
-    translate_error,
-)
+from kalends.store.problems import DatabaseUnavailable
 from kalends.store.site_revisions import SiteRevisions
 from kalends.store.sites import SITE_COLUMNS, Site
 from kalends.store.sql import Sql
@@ -195,7 +188,7 @@ class Transaction:
             await self._connection.execute("ROLLBACK TO SAVEPOINT attempt")
             changes.revision, changes.last_post_id, changes.last_term_id, change_count = saved
             del changes.entries[change_count:]
-            raise translate_error(error) if isinstance(error, asyncpg.PostgresError) else error from error
+            raise problems.translate_error(error) if isinstance(error, asyncpg.PostgresError) else error from error
 
     @asynccontextmanager
     async def rolled_back(self) -> AsyncIterator[None]:
@@ -333,12 +326,14 @@ class Database:
                 await self._commit(connection, writing)
         except asyncpg.PostgresError as error:
             await self._roll_back(connection)
-            if error.sqlstate == READ_ONLY_STATE:
+            if error.sqlstate == problems.READ_ONLY_STATE:
                 await self._reconnect(connection)
-            is_broken = (error.sqlstate or "").startswith(BROKEN_CONNECTION_STATES)
+            is_broken = (error.sqlstate or "").startswith(problems.BROKEN_CONNECTION_STATES)
             if is_committing and is_broken:
                 raise errors.outcome_unknown() from error
-            raise (await self._explain_schema(error, has_entered=has_entered) or translate_error(error)) from error
+            raise (
+                await self._explain_schema(error, has_entered=has_entered) or problems.translate_error(error)
+            ) from error
         except TimeoutError as error:
             # The statement is being canceled. The client need not wait, but the connection must not be released yet:
             # while its backend is busy, another connection would exceed the limit.
@@ -347,7 +342,7 @@ class Database:
             if limit.expired():
                 raise errors.too_slow(self._options.transaction_timeout) from error
             raise (errors.outcome_unknown() if is_committing else errors.unavailable()) from error
-        except CONNECTION_ERRORS as error:
+        except problems.CONNECTION_ERRORS as error:
             _terminate(connection)
             log.warning("database connection lost: %r", error)
             raise (errors.outcome_unknown() if is_committing else errors.unavailable()) from error
@@ -376,7 +371,7 @@ class Database:
             _terminate(connection)
             if isinstance(error, TimeoutError):
                 await self._distrust_connections()
-            if not isinstance(error, UNAVAILABLE_ERRORS):
+            if not isinstance(error, problems.UNAVAILABLE_ERRORS):
                 raise
             raise (await self._explain_schema(error) or errors.unavailable()) from error
         finally:
@@ -419,7 +414,7 @@ class Database:
             row = await connection.fetchrow(problems.READ_VERSION, timeout=LOOKUP_TIMEOUT)
             if row and row["is_standby"]:
                 await self._reconnect(connection)
-        except UNAVAILABLE_ERRORS as error:
+        except problems.UNAVAILABLE_ERRORS as error:
             _terminate(connection)
             if isinstance(error, TimeoutError):
                 await self._distrust_connections()
@@ -475,10 +470,10 @@ class Database:
                 raise DatabaseUnavailable(problems.no_response(self._options.url)) from error
             message = Message("All database connections are in use.")
             raise errors.unavailable(message, cause="pool_exhausted") from error
-        except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+        except (asyncpg.PostgresError, *problems.CONNECTION_ERRORS) as error:
             if problem := problems.explain(error, self._options.url):
                 raise DatabaseUnavailable(problem) from error
-            raise (translate_error(error) if isinstance(error, asyncpg.PostgresError) else error) from error
+            raise (problems.translate_error(error) if isinstance(error, asyncpg.PostgresError) else error) from error
         finally:
             self._acquiring -= 1
 
@@ -540,7 +535,7 @@ class Database:
             # The driver's timeout starts only after a pending cancellation has finished.
             async with asyncio.timeout(2):
                 await connection.execute("ROLLBACK")
-        except UNAVAILABLE_ERRORS:
+        except problems.UNAVAILABLE_ERRORS:
             _terminate(connection)
 
 
@@ -577,7 +572,7 @@ async def _release(pool: Any, connection: Any) -> None:
 
     The transaction's outcome is already known, so ignore connection errors.
     """
-    with suppress(*UNAVAILABLE_ERRORS):
+    with suppress(*problems.UNAVAILABLE_ERRORS):
         await pool.release(connection, timeout=CLOSE_TIMEOUT)
 
 

@@ -5,14 +5,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from kalends.accounts.console import identity
 from kalends.accounts.console.account_page import ACCOUNT, back_to, read_hex, require_session
-from kalends.accounts.console.identity import (
-    begin_session,
-    continue_with,
-    find_problem,
-    find_relying_party,
-    verify_password,
-)
 from kalends.accounts.console.people_pages import enqueue_link
 from kalends.accounts.operations import sign_in_methods, user_accounts
 from kalends.accounts.operations.sign_in_methods import InvalidPasskey, Purpose, RelyingParty
@@ -52,7 +46,7 @@ async def sign_in(console_request: ConsoleRequest) -> Response:
     """Check the password and start a session. Unknown logins and wrong passwords get the same message."""
     login, next_path = console_request.form_text("login").strip(), console_request.form_text("next")
     try:
-        account = await verify_password(console_request, login, console_request.form_text("password"))
+        account = await identity.verify_password(console_request, login, console_request.form_text("password"))
     except ApiError as error:
         if error.status != 429:
             raise
@@ -75,8 +69,8 @@ async def sign_in_with_passkey(console_request: ConsoleRequest) -> Response:
 
 async def _start_session(console_request: ConsoleRequest, user_id: int) -> Response:
     async with console_request.transaction(writing=True) as tx:
-        token = await begin_session(console_request, tx, user_id)
-    return continue_with(console_request, token, safe_next(console_request.form_text("next")))
+        token = await identity.begin_session(console_request, tx, user_id)
+    return identity.continue_with(console_request, token, safe_next(console_request.form_text("next")))
 
 
 async def sign_out(console_request: ConsoleRequest) -> Response:
@@ -99,7 +93,7 @@ def _sign_in_page(
         error=error,
         next_path=safe_next(next_path),
         is_secure=console_request.is_secure,
-        has_passkeys=find_relying_party(console_request) is not None,
+        has_passkeys=identity.find_relying_party(console_request) is not None,
         reset_path=f"{PREFIX}/reset",
     )
 
@@ -114,7 +108,7 @@ SIGN_IN_ROUTES: Final = (
 
 def require_relying_party(console_request: ConsoleRequest) -> RelyingParty:
     """Return the host that passkeys belong to; raise 404 if it cannot have passkeys."""
-    relying_party = find_relying_party(console_request)
+    relying_party = identity.find_relying_party(console_request)
     if relying_party is None:
         raise errors.no_route()
     return relying_party
@@ -181,7 +175,7 @@ async def use_link(console_request: ConsoleRequest) -> Response:
     needs_password = link["purpose"] == Purpose.RESET or (
         link["purpose"] == Purpose.INVITE and "skip" not in console_request.form
     )
-    if (password or needs_password) and (problem := find_problem(password)):
+    if (password or needs_password) and (problem := identity.find_problem(password)):
         return _link_page(console_request, link, problem)
     password_hash = await _hash(console_request, password) if password else ""
     async with console_request.transaction(writing=True) as tx:
@@ -190,8 +184,8 @@ async def use_link(console_request: ConsoleRequest) -> Response:
             return _link_page(console_request, None)
         if password_hash:
             await user_accounts.set_password_hash(tx, used["user_id"], password_hash)
-        new_token = await begin_session(console_request, tx, used["user_id"])
-    return continue_with(console_request, new_token, f"{PREFIX}/")
+        new_token = await identity.begin_session(console_request, tx, used["user_id"])
+    return identity.continue_with(console_request, new_token, f"{PREFIX}/")
 
 
 async def _hash(console_request: ConsoleRequest, password: str) -> str:
@@ -304,7 +298,9 @@ async def show_confirmation(console_request: ConsoleRequest) -> Response:
 async def confirm(console_request: ConsoleRequest) -> Response:
     session, next_path = require_session(console_request), console_request.form_text("next")
     try:
-        account = await verify_password(console_request, session.login, console_request.form_text("password"))
+        account = await identity.verify_password(
+            console_request, session.login, console_request.form_text("password")
+        )
     except ApiError as error:
         if error.status != 429:
             raise
@@ -331,7 +327,7 @@ def _action(console_request: ConsoleRequest) -> str:
 async def _confirmed(console_request: ConsoleRequest, next_path: str) -> Response:
     async with console_request.write() as tx:
         await confirm_session(tx, require_session(console_request).token_hash)
-    return continue_with(console_request, "", safe_next(next_path))
+    return identity.continue_with(console_request, "", safe_next(next_path))
 
 
 async def _page(
@@ -348,7 +344,7 @@ async def _page(
         error=error,
         next_path=safe_next(next_path),
         has_password=bool(account and account["password_hash"]),
-        has_passkeys=bool(keys) and find_relying_party(console_request) is not None,
+        has_passkeys=bool(keys) and identity.find_relying_party(console_request) is not None,
     )
 
 
@@ -380,7 +376,7 @@ async def register(console_request: ConsoleRequest) -> Response:
             await sign_in_methods.register_passkey(tx, session.user_id, name, credential, relying_party)
     except InvalidPasskey as error:
         raise rejected_passkey() from error
-    return continue_with(console_request, "", f"{ACCOUNT}?notice=passkey-added#passkeys")
+    return identity.continue_with(console_request, "", f"{ACCOUNT}?notice=passkey-added#passkeys")
 
 
 async def remove(console_request: ConsoleRequest) -> Response:

@@ -18,21 +18,10 @@ from kalends.calendar.storage.bulk_load import ProgressCallback
 from kalends.core import image_types, times
 from kalends.core.params import read_params
 from kalends.core.slugs import make_slug
+from kalends.demo.town import town_places
 from kalends.demo.town.programme import PROGRAMME, STATES, Slot
 from kalends.demo.town.scenes import LOGO_SIZE, SCENES, SIZE, draw_logo, draw_scene
-from kalends.demo.town.town_places import (
-    CATEGORIES,
-    COUNTRY,
-    HOSTS,
-    PLACES,
-    SITE,
-    TOWN,
-    ZONE,
-    Host,
-    Occurrence,
-    Place,
-    list_occurrences,
-)
+from kalends.demo.town.town_places import Host, Occurrence, Place
 from kalends.media.adapters.library import Library, StoredImage
 from kalends.media.images import add_image
 from kalends.store.database import Transaction
@@ -60,14 +49,14 @@ async def seed_town(
     on_progress: ProgressCallback,
 ) -> TownCounts | None:
     """Add the town to the site with this host name or ID and count its records; return None if it already exists."""
-    now = times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), ZONE)
+    now = times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), town_places.ZONE)
     async with bulk_load.open_bulk_load(database_url, site_key, 0, lambda _: now) as load:
         tx = load.transaction
         if await _has_town(tx):
             return None
         images = await _store_pictures(tx.site.id, library, on_progress)
         logo = f"{media_url or '/media'}/{image_types.make_key(tx.site.id, images['logo'].name)}"
-        await site_options.set_several(tx, {**SITE, "logo_url": logo})
+        await site_options.set_several(tx, {**town_places.SITE, "logo_url": logo})
         counts = await _Loader(await _make_context(tx), library, images, on_progress).add_all(today)
     await bulk_load.vacuum_tables(database_url, on_progress)
     return counts
@@ -76,7 +65,7 @@ async def seed_town(
 async def _has_town(tx: Transaction) -> bool:
     return bool(
         await tx.fetch_value(
-            Sql("SELECT EXISTS (SELECT FROM venues WHERE site_id = ? AND city = ?)", tx.site.id, TOWN)
+            Sql("SELECT EXISTS (SELECT FROM venues WHERE site_id = ? AND city = ?)", tx.site.id, town_places.TOWN)
         )
     )
 
@@ -102,7 +91,7 @@ async def _store_pictures(site_id: int, library: Library, on_progress: ProgressC
 
 def pick_picture(slot: Slot, item: int) -> str:
     """Return the name of an item's picture: the slot's scene in one of its palettes."""
-    scene = slot.scene or CATEGORIES[slot.category]
+    scene = slot.scene or town_places.CATEGORIES[slot.category]
     return f"{scene} {(PROGRAMME.index(slot) + item) % len(SCENES[scene].palettes)}"
 
 
@@ -121,11 +110,11 @@ class _Loader:
     on_progress: ProgressCallback
 
     async def add_all(self, today: date) -> TownCounts:
-        venues = {place.name: await self._add("venues", _build_venue(place)) for place in PLACES}
-        organizers = {host.name: await self._add("organizers", _build_organizer(host)) for host in HOSTS}
-        categories = {name: await self._add("categories", {"name": name}) for name in CATEGORIES}
+        venues = {place.name: await self._add("venues", _build_venue(place)) for place in town_places.PLACES}
+        organizers = {host.name: await self._add("organizers", _build_organizer(host)) for host in town_places.HOSTS}
+        categories = {name: await self._add("categories", {"name": name}) for name in town_places.CATEGORIES}
         pictures = {name: await self._add_image(name) for name in self.images}
-        occurrences = list_occurrences(today)
+        occurrences = town_places.list_occurrences(today)
         upcoming = {o.item.title: o for o in reversed(occurrences) if o.start.date() > today}
         for n, occurrence in enumerate(occurrences):
             slot = occurrence.slot
@@ -151,7 +140,7 @@ class _Loader:
         return await add_record(kind, self.context, values, (await resolve_links(kind, self.context, values)).ids)
 
     async def _add_image(self, name: str) -> int:
-        alt_text = SCENES[name.partition(" ")[0]].alt_text if " " in name else f"Logo of {TOWN}"
+        alt_text = SCENES[name.partition(" ")[0]].alt_text if " " in name else f"Logo of {town_places.TOWN}"
         return await add_image(
             self.context.transaction,
             self.library,
@@ -166,9 +155,9 @@ def _build_venue(place: Place) -> dict[str, object]:
         "venue": place.name,
         "description": place.description,
         "address": place.address,
-        "city": TOWN,
+        "city": town_places.TOWN,
         "zip": "LK1 1AA",
-        "country": COUNTRY,
+        "country": town_places.COUNTRY,
         "geo_lat": place.latitude,
         "geo_lng": place.longitude,
         "website": f"https://{make_slug(place.name)}.example.org",
@@ -196,7 +185,7 @@ def _build_event(occurrence: Occurrence, published: datetime) -> dict[str, objec
         "start_date": times.format_datetime(occurrence.start),
         "end_date": times.format_datetime(occurrence.end),
         "all_day": occurrence.all_day,
-        "timezone": ZONE,
+        "timezone": town_places.ZONE,
         "cost": cost,
         "tags": list(slot.tags),
         "featured": item.featured,

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli import runtime
 from kalends.cli.command_errors import fail
-from kalends.cli.runtime import (
-    NewSiteCellOption,
-    find_site,
-    load_settings,
-    load_site_cell,
-    print_first_sites,
-    refuse_cell,
-    show_progress,
-)
+from kalends.cli.runtime import NewSiteCellOption
 from kalends.core.times import utc_now
 
 if TYPE_CHECKING:
@@ -39,9 +32,9 @@ def export_site(
     from kalends.fleet.operations import site_archive
     from kalends.store import sites
 
-    settings, started = load_site_cell(site), time.monotonic()
-    found = find_site(asyncio.run(sites.list_sites(settings.owner_url)), site)
-    with show_progress() as on_progress:
+    settings, started = runtime.load_site_cell(site), time.monotonic()
+    found = runtime.find_site(asyncio.run(sites.list_sites(settings.owner_url)), site)
+    with runtime.show_progress() as on_progress:
         result = asyncio.run(
             site_archive.export_site(
                 settings.owner_url,
@@ -84,10 +77,10 @@ def import_site(
     from kalends.fleet.operations import site_archive
     from kalends.fleet.storage.archive_tables import RowsRefused
 
-    settings, started = load_settings(), time.monotonic()
+    settings, started = runtime.load_settings(), time.monotonic()
     options = site_archive.ImportOptions(tuple(host or ()), first_host, sanitize)
     try:
-        with show_progress() as on_progress:
+        with runtime.show_progress() as on_progress:
             library = open_library(settings, image_workers=os.cpu_count())
             result = asyncio.run(
                 site_archive.import_site(_choose_place(settings, cell), library, file, options, on_progress)
@@ -107,7 +100,7 @@ def import_site(
     if result.missing_files:
         typer.echo(f"{result.missing_files:,} image files were missing in the archive.", err=True)
     if not settings.directory_url:
-        print_first_sites(settings.owner_url)
+        runtime.print_first_sites(settings.owner_url)
 
 
 def _choose_place(settings: "Settings", cell: str) -> "FindPlace":
@@ -116,7 +109,7 @@ def _choose_place(settings: "Settings", cell: str) -> "FindPlace":
     from kalends.fleet.storage.archive_tables import SitePlace
 
     if not settings.directory_url:
-        refuse_cell(cell)
+        runtime.refuse_cell(cell)
         return lambda hosts: nullcontext(SitePlace(settings.owner_url))
 
     @asynccontextmanager

@@ -22,14 +22,8 @@ from kalends.core.messages import Message
 from kalends.core.urls import read_website
 from kalends.fleet.adapters import LIMITS, ArchiveReader, ArchiveRefused, ArchiveWriter, create_archive
 from kalends.fleet.operations.archive_rows import KEY, RowChecker, hide_hashes
-from kalends.fleet.storage.archive_tables import (
-    SiteLoad,
-    SitePlace,
-    SiteSnapshot,
-    open_load,
-    open_snapshot,
-    read_schema,
-)
+from kalends.fleet.storage import archive_tables
+from kalends.fleet.storage.archive_tables import SiteLoad, SitePlace, SiteSnapshot
 from kalends.fleet.storage.move_tables import SITES, Column, Table, list_tables
 from kalends.media.adapters.library import FileRefused, Library
 
@@ -57,7 +51,7 @@ async def export_site(
     on_progress: ProgressCallback,
 ) -> ExportResult:
     """Write a consistent snapshot of a site to a new file. The manifest lists missing image files."""
-    async with open_snapshot(database_url, site_id) as snapshot:
+    async with archive_tables.open_snapshot(database_url, site_id) as snapshot:
         with create_archive(path, now) as archive:
             rows = await _write_tables(snapshot, archive, list_tables(accounts=accounts), on_progress)
             missing = await _write_images(snapshot, archive, library, on_progress)
@@ -250,8 +244,8 @@ async def import_site(
         is_complete = False
         try:
             async with find_place(hosts) as place:
-                check_schema(manifest, await read_schema(place.database_url))
-                async with open_load(place, hosts, options.first_host) as load:
+                check_schema(manifest, await archive_tables.read_schema(place.database_url))
+                async with archive_tables.open_load(place, hosts, options.first_host) as load:
                     stored = _StoredFiles(library, load.site_id)
                     result = ImportResult(
                         load.site_id, manifest.name, hosts, len(manifest.missing_files), manifest.accounts

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import asyncpg
 
+from kalends.fleet.storage import move_tables
 from kalends.fleet.storage.move_steps import (
     Cell,
     CopyLost,
@@ -26,15 +27,7 @@ from kalends.fleet.storage.move_steps import (
     MoveSuperseded,
     name_objects,
 )
-from kalends.fleet.storage.move_tables import (
-    HASH_SITE,
-    INSERT_JOBS,
-    TableSize,
-    delete_rows,
-    find_filled,
-    find_tables,
-    measure_tables,
-)
+from kalends.fleet.storage.move_tables import TableSize
 from kalends.store.problems import connect, fetch_version
 
 # The lock timeout outside the switch, and the polling intervals, in seconds.
@@ -88,7 +81,7 @@ async def publish(source: Cell, site_id: int, move_id: UUID) -> None:
     TRUNCATE is not published, because it would empty the tables for all sites at the target.
     """
     async with connect(source.url) as connection:
-        tables = await find_tables(connection)
+        tables = await move_tables.find_tables(connection)
         filters = ", ".join(f'TABLE "{table.name}" WHERE ("{table.key}" = {site_id})' for table in tables)
         async with _hold(connection, site_id):
             if not await connection.fetchval("SELECT EXISTS (SELECT FROM sites WHERE id = $1)", site_id):
@@ -189,7 +182,7 @@ async def switch(
             raise FenceExpired("A write to the site takes too long.") from error
         watch("locked")
         await _wait_for_target(observer, move, limits.fence_timeout)
-        await verify(await connection.fetchval(HASH_SITE, move.site_id))
+        await verify(await connection.fetchval(move_tables.HASH_SITE, move.site_id))
         watch("confirmed")
         await _depart(connection, move, since)
         watch("departing")
@@ -201,7 +194,7 @@ async def _require_all_tables(connection: Any, move: Move) -> None:
     published = await connection.fetch(
         "SELECT tablename FROM pg_publication_tables WHERE pubname = $1", move.object_name
     )
-    if {table.name for table in await find_tables(connection)} != {row["tablename"] for row in published}:
+    if {table.name for table in await move_tables.find_tables(connection)} != {row["tablename"] for row in published}:
         raise CopyLost("The schema has changed since the copy began.")
 
 
@@ -266,7 +259,7 @@ async def take_back(source: Cell, move: Move) -> None:
         await connection.execute(
             "INSERT INTO site_hosts (host, site_id) SELECT unnest($1::text[]), $2", departure["hosts"], move.site_id
         )
-        await connection.execute(INSERT_JOBS, departure["jobs"])
+        await connection.execute(move_tables.INSERT_JOBS, departure["jobs"])
         await connection.execute(f"DROP PUBLICATION IF EXISTS {move.object_name}")
 
 
@@ -279,7 +272,8 @@ async def read_departure(source: Cell, move: Move, standby_timeout: float = 0) -
     async with connect(source.url) as connection:
         await connection.execute("SET timezone = 'UTC'")
         query = f"""
-            SELECT pg_is_in_recovery() AS is_standby, u.since, u.hosts, u.jobs::text, ({HASH_SITE}) AS site_hash
+            SELECT pg_is_in_recovery() AS is_standby, u.since, u.hosts, u.jobs::text,
+                ({move_tables.HASH_SITE}) AS site_hash
             FROM (SELECT) x LEFT JOIN unserved_sites u ON u.site_id = $1 AND u.state = 'departed' AND u.move_id = $2
         """
         row = await connection.fetchrow(query, move.site_id, move.id)
@@ -404,7 +398,7 @@ async def remove_leftovers(source: Cell, move: Move, jobs: list[int], report: Ca
     async with connect(source.url) as connection:
         if not await _is_departed(connection, move):
             return  # everything was already removed
-        async for deleted in delete_rows(connection, move.site_id, require_departed):
+        async for deleted in move_tables.delete_rows(connection, move.site_id, require_departed):
             report(deleted)
         async with connection.transaction():
             await connection.execute("DELETE FROM procrastinate_jobs WHERE id = ANY($1)", jobs)
@@ -454,7 +448,7 @@ class MoveSurvey:
 async def survey(source: Cell, target: Cell, site_id: int) -> MoveSurvey:
     """Survey both cells without changing anything."""
     async with connect(source.url) as at_source, connect(target.url) as at_target:
-        tables = await find_tables(at_source)
+        tables = await move_tables.find_tables(at_source)
         versions = [(await fetch_version(connection)).number for connection in (at_source, at_target)]
         hosts = await at_source.fetch("SELECT host FROM site_hosts WHERE site_id = $1 ORDER BY 1", site_id)
         jobs = await at_source.fetchval(f"SELECT count(*) FROM procrastinate_jobs WHERE {PENDING_JOBS}", site_id)
@@ -468,7 +462,7 @@ async def survey(source: Cell, target: Cell, site_id: int) -> MoveSurvey:
             for table in tables
             if not (table.is_in_identity and table.is_logged)
         ]
-        sizes = await measure_tables(at_source, tables, site_id)
+        sizes = await move_tables.measure_tables(at_source, tables, site_id)
     return MoveSurvey(
         sorted(sizes, key=lambda size: -size.bytes), jobs, [row["host"] for row in hosts], versions[0], problems
     )
@@ -515,7 +509,7 @@ async def _check_target(cell: Cell, connection: Any, site_id: int) -> AsyncItera
         )
     # A marked site's rows are leftovers from a partially aborted move; the new move removes them first.
     is_marked = await connection.fetchval("SELECT EXISTS (SELECT FROM unserved_sites WHERE site_id = $1)", site_id)
-    filled = await find_filled(connection, await find_tables(connection), site_id)
+    filled = await move_tables.find_filled(connection, await move_tables.find_tables(connection), site_id)
     if filled and not is_marked:
         yield f"{cell.name}: there are rows of site {site_id} already, in the tables {', '.join(sorted(filled))}."
 

@@ -93,13 +93,7 @@ async def show_sources(console_request: ConsoleRequest) -> Response:
     async with console_request.transaction() as tx:
         rows = await import_lists.list_sources(tx)
         latest = await import_lists.list_runs(tx, limit=SHOWN_RUNS)
-    return show(
-        console_request,
-        "imports.html",
-        sources=rows,
-        runs=latest,
-        **await make_common(console_request),
-    )
+    return show(console_request, "imports.html", sources=rows, runs=latest, **await make_common(console_request))
 
 
 async def make_common(console_request: ConsoleRequest) -> dict[str, Any]:

@@ -8,18 +8,9 @@ from typing import Any, Final
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
+from kalends.imports.operations import plan
 from kalends.imports.operations.import_rows import HELD, PLACES, list_links
-from kalends.imports.operations.plan import (
-    FindCandidates,
-    Key,
-    Planner,
-    PlanRow,
-    find_absent,
-    is_complete,
-    key_of,
-    plan_absent,
-    reject_input,
-)
+from kalends.imports.operations.plan import FindCandidates, Key, Planner, PlanRow
 from kalends.imports.operations.sources import fetch_run, fetch_source
 from kalends.imports.rules.import_records import ParsedSource
 from kalends.imports.storage import import_lists, import_tables
@@ -189,17 +180,17 @@ async def update_counts(tx: Transaction, run_id: int, **further: int) -> dict[st
 async def _draft_plan(
     tx: Transaction, source: Row, parsed: ParsedSource, find_candidates: FindCandidates | None
 ) -> Draft:
-    items = {key_of(item): item for item in await import_tables.list_items(tx, source["id"])}
+    items = {plan.key_of(item): item for item in await import_tables.list_items(tx, source["id"])}
     own_ids = {item["record_id"] for item in items.values() if item["kind"] == "events"}
     planner = Planner(tx, source, items, find_candidates, own_ids=own_ids)
     for row in await import_tables.list_differences(tx, source["id"]):
-        planner.differences.setdefault(key_of(row), set()).update(row["different_from"])
+        planner.differences.setdefault(plan.key_of(row), set()).update(row["different_from"])
     await planner.plan_records(parsed.records)
-    absent = find_absent(parsed, items, planner.seen | planner.moved_from)
+    absent = plan.find_absent(parsed, items, planner.seen | planner.moved_from)
     is_new_fetch = source["last_success_at"] is None or tx.now - source["last_success_at"] >= MIN_FETCH_GAP
-    counted = [key_of(item) for item in absent] if is_new_fetch and is_complete(parsed) else None
-    gone, warnings = await plan_absent(tx, source, parsed, items, absent if counted is not None else [])
-    rows = [*(row for _, row in sorted(planner.rows.items())), *gone, *map(reject_input, parsed.rejections)]
+    counted = [plan.key_of(item) for item in absent] if is_new_fetch and plan.is_complete(parsed) else None
+    gone, warnings = await plan.plan_absent(tx, source, parsed, items, absent if counted is not None else [])
+    rows = [*(row for _, row in sorted(planner.rows.items())), *gone, *map(plan.reject_input, parsed.rejections)]
     if parsed.unused_columns:
         unused = ", ".join(parsed.unused_columns)
         warnings.append(Message("Columns that are not imported: {columns}", columns=unused))

@@ -14,19 +14,7 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import read_params
 from kalends.imports.operations import import_rows
 from kalends.imports.operations.exports import find_exported
-from kalends.imports.operations.import_rows import (
-    MAX_TERMS,
-    MIN_ABSENCES,
-    PLACES,
-    SOURCE,
-    Fetch,
-    FieldChange,
-    MissingRecord,
-    hold_back,
-    list_new_terms,
-    list_taken,
-    load_places,
-)
+from kalends.imports.operations.import_rows import Fetch, FieldChange, MissingRecord
 from kalends.imports.rules.import_places import PlaceIndex
 from kalends.imports.rules.import_records import (
     TIME_FIELDS,
@@ -82,7 +70,7 @@ class Planner:
     async def plan_records(self, records: Sequence[ImportedRecord]) -> None:
         known: list[tuple[int, ImportedRecord, Row]] = []
         unknown: list[tuple[int, ImportedRecord]] = []
-        self.linked = {record.key: record for record in records if record.kind in PLACES.values()}
+        self.linked = {record.key: record for record in records if record.kind in import_rows.PLACES.values()}
         for place, imported in enumerate(records):
             item = self.items.get(imported.key)
             if imported.key in self.seen:
@@ -102,13 +90,15 @@ class Planner:
         for news in _split(new):
             await self._plan_new(news)
         if self.source["kind"] != "tec":
-            hold_back(self.rows.values())
-            for number, row in enumerate(await list_new_terms(self.tx, self.rows.values()), -MAX_TERMS):
+            import_rows.hold_back(self.rows.values())
+            for number, row in enumerate(
+                await import_rows.list_new_terms(self.tx, self.rows.values()), -import_rows.MAX_TERMS
+            ):
                 self.rows[number] = row  # precedes the events, which are numbered from 0
 
     def _is_same(self, item: Row, imported: ImportedRecord) -> bool:
         """Return whether a record is unchanged since the last fetch. A record that reappears counts as changed."""
-        is_back = item["absences"] >= MIN_ABSENCES
+        is_back = item["absences"] >= import_rows.MIN_ABSENCES
         return not is_back and import_rows.read_before(item) == import_rows.normalize_fields(imported)
 
     # Records that the source has sent before --------------------------------------------------
@@ -151,7 +141,7 @@ class Planner:
     def _plan_one(
         self, imported: ImportedRecord, item: Row, row: Row | None, items: Sequence[Row], action: str
     ) -> PlanRow:
-        is_back = item["absences"] >= MIN_ABSENCES
+        is_back = item["absences"] >= import_rows.MIN_ABSENCES
         if row is None:
             if is_back:
                 return describe("new", imported)
@@ -166,10 +156,12 @@ class Planner:
             reason = Message("The record is in the trash, so it is left as it is.")
             return describe("unchanged", imported, reason=reason, **facts)
         changes = import_rows.compare_with_row(self.source, item, imported, row, items)
-        if action == "changed" and not list_taken(changes):
+        if action == "changed" and not import_rows.list_taken(changes):
             action = "unchanged"
         if action == "moved":
-            changes["identity"] = FieldChange(item["identity"], item["identity"], imported.identity, SOURCE)
+            changes["identity"] = FieldChange(
+                item["identity"], item["identity"], imported.identity, import_rows.SOURCE
+            )
         return describe(action, imported, changes=changes, **facts)
 
     # New records ------------------------------------------------------------------------------
@@ -223,7 +215,7 @@ class Planner:
     async def _plan_place(self, imported: ImportedRecord) -> PlanRow:
         """Plan a new venue or organizer: use a stored one with the same name, or ask if the match is uncertain."""
         if imported.kind not in self.places:
-            self.places[imported.kind] = await load_places(self.tx, imported.kind)
+            self.places[imported.kind] = await import_rows.load_places(self.tx, imported.kind)
         different = sorted(self.differences.get(imported.key, ()))
         found = self.places[imported.kind].find(imported.values, different)
         if found is None:
@@ -249,7 +241,7 @@ class Planner:
     def _describe_links(self, imported: ImportedRecord) -> dict[str, Any]:
         """Return linked venues and organizers by parameter: IDs of known records and values of new ones."""
         links: dict[str, Any] = {}
-        for name, kind in PLACES.items():
+        for name, kind in import_rows.PLACES.items():
             keys = [(kind, identity, "") for identity in imported.links.get(name, ())]
             known: list[Any] = [self.items[key]["record_id"] for key in keys if key in self.items]
             new = [dict(self.linked[key].values) for key in keys if key not in self.items and key in self.linked]
@@ -268,7 +260,7 @@ def describe(
 ) -> PlanRow:
     """Return a plan row. It waits for review if it writes questionable times."""
     if imported.question is not None and action in ("changed", "moved", "unchanged"):
-        has_times = bool(set(TIME_FIELDS) & list_taken(changes or {}))
+        has_times = bool(set(TIME_FIELDS) & import_rows.list_taken(changes or {}))
         imported = imported if has_times else replace(imported, question=None)
     questions = [imported.question] if imported.question is not None else []
     if questions:

@@ -15,59 +15,30 @@ from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Kind, Links, Values, link_columns
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.series_kind import CONTENT_DEFAULTS, LINK_COLUMNS, SERIES, decode_content, span_columns
+from kalends.calendar.operations import writes
 from kalends.calendar.operations.duplicates import remember_different
 from kalends.calendar.operations.event_links import find_identical, resolve_links
-from kalends.calendar.operations.writes import (
-    add_record,
-    build_write_context,
-    change_record,
-    publish_with_event,
-    write_changes,
-)
 from kalends.calendar.storage import record_tables
 from kalends.core.messages import Message
 from kalends.core.params import MAX_ID, NOT_NULLABLE, read_params
 from kalends.core.sanitize import fold
 from kalends.core.slugs import make_slug
 from kalends.imports.operations import import_rows
-from kalends.imports.operations.import_rows import (
-    LINKED_KINDS,
-    MIN_ABSENCES,
-    FieldChange,
-    list_taken,
-    read_stored_fields,
-)
-from kalends.imports.rules.import_records import (
-    TIME_FIELDS,
-    ImportedRecord,
-    compute_fingerprint,
-    list_fields,
-    select_fields,
-)
+from kalends.imports.operations.import_rows import FieldChange
+from kalends.imports.rules import import_records
+from kalends.imports.rules.import_records import ImportedRecord
 from kalends.imports.storage import import_tables
 from kalends.imports.storage.import_tables import decode_imported
 from kalends.media.images import resolve_image_url
 from kalends.series.consequences import fetch_series
+from kalends.series.operations import series_matching
 from kalends.series.operations.series_create import add_series, explain_dates, read_dates, read_part
 from kalends.series.operations.series_edit import ALL, Edit, Target, compute_until, trash_dates, write_edit
-from kalends.series.operations.series_matching import (
-    Match,
-    Occurrences,
-    is_past,
-    load_occurrences,
-    match_by_rule,
-    match_same,
-)
+from kalends.series.operations.series_matching import Match, Occurrences
 from kalends.series.operations.series_requests import make_event_row, read_content
 from kalends.series.operations.series_undo import restore_series
-from kalends.series.rules.series_slots import (
-    Date,
-    Definition,
-    change_content,
-    content_at,
-    date_at,
-    find_given,
-)
+from kalends.series.rules import series_slots
+from kalends.series.rules.series_slots import Date, Definition
 from kalends.series.storage import decode_definition
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -121,13 +92,13 @@ async def _write_row(
         await save_item(tx, source, imported, record["id"], written=())
         return Applied(record["id"])
     if record.get("status") == "trash":
-        if item is None or item["absences"] < MIN_ABSENCES:
+        if item is None or item["absences"] < import_rows.MIN_ABSENCES:
             await save_item(tx, source, imported, record["id"], written=())
             return Applied(record["id"])
         record = await _restore(context, record)
     items = (await import_rows.load_items(tx, kind.name, [record["id"]])).get(record["id"], [])
     changes = import_rows.compare_with_row(source, item, imported, record, items)
-    taken = list_taken(changes) - skipped
+    taken = import_rows.list_taken(changes) - skipped
     written = await write_imported(context, source, imported, record, fields=taken)
     is_stale = row["record_revision"] not in (None, record["revision"])
     return replace(written, changes=changes if is_stale else None)
@@ -157,11 +128,11 @@ async def trash_record(context: OperationContext, kind: Kind, record_id: int, *,
     if record is None or record["status"] == "trash":
         return
     if kind is not SERIES:
-        await change_record(kind, context, record, {"status": "trash"})
+        await writes.change_record(kind, context, record, {"status": "trash"})
         return
     await trash_dates(context, Target(record, None, ALL))
-    for event in (await load_occurrences(tx, record["id"])).active.values() if with_past else ():
-        await change_record(EVENTS, context, event, {"status": "trash"})
+    for event in (await series_matching.load_occurrences(tx, record["id"])).active.values() if with_past else ():
+        await writes.change_record(EVENTS, context, event, {"status": "trash"})
 
 
 async def _restore(context: OperationContext, record: Row) -> Row:
@@ -170,7 +141,7 @@ async def _restore(context: OperationContext, record: Row) -> Row:
     if "parts" in record:
         await restore_series(SERIES, replace(context, record_id=record["id"], values={}))
         return await fetch_series(tx, record["id"])
-    await change_record(EVENTS, context, record, {"status": record["trashed_status"] or "draft"})
+    await writes.change_record(EVENTS, context, record, {"status": record["trashed_status"] or "draft"})
     restored = await fetch_row(tx, EVENTS, record["id"])
     return restored if restored is not None else record
 
@@ -189,18 +160,18 @@ async def _revert_date(context: OperationContext, source: Row, row: Row) -> Appl
     if item is None or record is None or record["series_id"] is None or record["status"] == "trash":
         return Applied(row["record_id"])
     written = import_tables.decode(item["stored_values"])
-    if read_stored_fields(EVENTS, record, written) == written:
+    if import_rows.read_stored_fields(EVENTS, record, written) == written:
         await _follow_series(context, record)
     return Applied(record["id"])
 
 
 async def _follow_series(context: OperationContext, record: Row) -> None:
     definition = decode_definition(await fetch_series(context.transaction, record["series_id"]))
-    date = date_at(definition, record["slot"])
-    content: dict[str, Any] = {**CONTENT_DEFAULTS, **content_at(definition, record["slot"])}
+    date = series_slots.date_at(definition, record["slot"])
+    content: dict[str, Any] = {**CONTENT_DEFAULTS, **series_slots.content_at(definition, record["slot"])}
     links = {link: content[column] for link, column in zip(EVENTS.links, LINK_COLUMNS, strict=True)}
     values: Values = {**decode_content(content), **span_columns(date.part, date.span())}
-    await write_changes(EVENTS, context.transaction, record, values, links)
+    await writes.write_changes(EVENTS, context.transaction, record, values, links)
 
 
 # Writing records: all imports do this here, under the same rules as the API --------------------
@@ -228,25 +199,20 @@ async def write_imported(
     links, warnings = await _resolve_identities(context.transaction, source, wanted)
     record_id = await _write(context, source, wanted, row, links)
     if kind.is_event and source["kind"] != "tec":
-        await publish_with_event(context.transaction, context.actor, kind, record_id)
+        await writes.publish_with_event(context.transaction, context.actor, kind, record_id)
     await save_item(context.transaction, source, imported, record_id, written=fields)
     return Applied(record_id, tuple(warnings))
 
 
 def _select(imported: ImportedRecord, fields: Collection[str]) -> ImportedRecord:
     """Return the record with only these fields; fields that the source no longer has are null."""
-    cleared = {name: None for name in fields if name not in list_fields(imported) and "." not in name}
-    selected = select_fields(imported, fields)
+    cleared = {name: None for name in fields if name not in import_records.list_fields(imported) and "." not in name}
+    selected = import_records.select_fields(imported, fields)
     return replace(selected, values={**selected.values, **cleared})
 
 
 async def save_item(
-    tx: Transaction,
-    source: Row,
-    imported: ImportedRecord,
-    record_id: int,
-    *,
-    written: Collection[str] | None = None,
+    tx: Transaction, source: Row, imported: ImportedRecord, record_id: int, *, written: Collection[str] | None = None
 ) -> None:
     """Save what the source sent and what was stored for it.
 
@@ -257,15 +223,15 @@ async def save_item(
     row = await fetch_row(tx, kind, record_id)
     if row is None:
         raise AssertionError(f"{kind.singular} {record_id} vanished inside its own transaction")
-    values = list_fields(imported)
+    values = import_records.list_fields(imported)
     stored = {} if written is None else await _read_earlier(tx, source, imported)
-    stored.update(read_stored_fields(kind, row, values if written is None else written))
+    stored.update(import_rows.read_stored_fields(kind, row, values if written is None else written))
     item = {
         "kind": imported.kind,
         "identity": imported.identity,
         "recurrence_id": imported.recurrence_id,
         "record_id": record_id,
-        "fingerprint": compute_fingerprint(imported),
+        "fingerprint": import_records.compute_fingerprint(imported),
         "source_values": values,
         "stored_values": stored,
     }
@@ -299,19 +265,15 @@ async def _write(
     links = {**(await resolve_links(kind, context, arguments, row)).ids, **links}
     columns = await _read_columns(tx, kind, imported.columns, row)
     if row is None:
-        return await add_record(kind, context, arguments, links, record_id=wanted_id, columns=columns)
+        return await writes.add_record(kind, context, arguments, links, record_id=wanted_id, columns=columns)
     resolved = await resolve_image_url(context, arguments)
-    stored = await kind.writes.to_columns(build_write_context(context, resolved, row, row["id"]))
-    await write_changes(kind, tx, row, {**stored, **columns}, links)
+    stored = await kind.writes.to_columns(writes.build_write_context(context, resolved, row, row["id"]))
+    await writes.write_changes(kind, tx, row, {**stored, **columns}, links)
     return int(row["id"])
 
 
 async def _write_series(
-    context: OperationContext,
-    imported: ImportedRecord,
-    row: Row | None,
-    wanted_id: int | None,
-    links: Links,
+    context: OperationContext, imported: ImportedRecord, row: Row | None, wanted_id: int | None, links: Links
 ) -> int:
     if row is not None:
         await change_imported_series(context, row, links)
@@ -399,7 +361,7 @@ async def _resolve_identities(
     resolved: dict[str, list[int]] = {}
     warnings: list[Message] = []
     for name, identities in imported.links.items():
-        kind = LINKED_KINDS[name]
+        kind = import_rows.LINKED_KINDS[name]
         known = await import_tables.find_record_ids(tx, source["id"], kind, identities) if identities else {}
         resolved[name] = [known[identity] for identity in dict.fromkeys(identities) if identity in known]
         warnings += [
@@ -487,8 +449,8 @@ async def change_imported_series(context: OperationContext, row: Row, links: Lin
     before = decode_definition(row)
     first = Date(before.parts[0].start, before.parts[0])
     content = await read_content(context, context.values, make_event_row(row, before, first), row["id"])
-    after = change_content(before, {**content.values, **link_columns(links)})
-    has_times = bool(set(TIME_FIELDS) & set(context.values))
+    after = series_slots.change_content(before, {**content.values, **link_columns(links)})
+    has_times = bool(set(import_records.TIME_FIELDS) & set(context.values))
     if has_times:
         part = replace(read_part(context, row["id"]), uid=before.parts[0].uid)
         after = replace(after, parts=(part,), added=(), removed=_keep_given(part, before.removed))
@@ -496,7 +458,7 @@ async def change_imported_series(context: OperationContext, row: Row, links: Lin
     if after == before:
         return
     has_times = has_times or (after.added, after.removed) != (before.added, before.removed)
-    occurrences = await load_occurrences(tx, row["id"])
+    occurrences = await series_matching.load_occurrences(tx, row["id"])
     with explain_dates():
         until = compute_until(row, after, tx.now)
         matches = _match(occurrences, after, until, tx.now, has_times=has_times)
@@ -507,11 +469,11 @@ async def change_imported_series(context: OperationContext, row: Row, links: Lin
 def _match(
     occurrences: Occurrences, definition: Definition, until: datetime, now: datetime, *, has_times: bool
 ) -> list[Match]:
-    upcoming = [row for row in occurrences.active.values() if not is_past(row, now)]
+    upcoming = [row for row in occurrences.active.values() if not series_matching.is_past(row, now)]
     if not has_times:
-        return match_same(upcoming, definition)
-    past = {row["slot"] for row in occurrences.active.values() if is_past(row, now)}
-    return match_by_rule(upcoming, definition, until, _find_first_day(upcoming), now, taken=past)
+        return series_matching.match_same(upcoming, definition)
+    past = {row["slot"] for row in occurrences.active.values() if series_matching.is_past(row, now)}
+    return series_matching.match_by_rule(upcoming, definition, until, _find_first_day(upcoming), now, taken=past)
 
 
 def _find_first_day(rows: Sequence[Row]) -> datetime | None:
@@ -523,4 +485,4 @@ def _find_first_day(rows: Sequence[Row]) -> datetime | None:
 def _keep_given(part: Any, removed: Iterable[datetime]) -> tuple[datetime, ...]:
     """Return the skipped dates that the rule still produces."""
     slots = list(removed)
-    return tuple(sorted(find_given(Definition((part,), {}), slots)))
+    return tuple(sorted(series_slots.find_given(Definition((part,), {}), slots)))

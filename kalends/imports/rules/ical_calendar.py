@@ -16,26 +16,10 @@ from kalends.core.messages import Message
 from kalends.core.recurrence import format_rule
 from kalends.core.times import format_datetime, utc_of
 from kalends.core.zones import read_zone
-from kalends.imports.rules.ical_events import (
-    Content,
-    Times,
-    format_moment,
-    format_times,
-    leave_out_email,
-    naming,
-    read_content,
-    read_start,
-    read_times,
-)
+from kalends.imports.rules import ical_events, ical_series
+from kalends.imports.rules.ical_events import Content, Times
 from kalends.imports.rules.ical_lines import Component, read_components
-from kalends.imports.rules.ical_series import (
-    Recurrence,
-    SlotReader,
-    count_dates,
-    find_last,
-    is_recurring,
-    read_recurrence,
-)
+from kalends.imports.rules.ical_series import Recurrence, SlotReader
 from kalends.imports.rules.ical_zones import LocalMoment, OffsetSearch, Zones, read_params, read_text
 from kalends.imports.rules.import_records import ImportedRecord, ParsedSource, Rejection
 
@@ -100,7 +84,10 @@ def read_calendar(data: bytes, options: Mapping[str, Any]) -> ParsedSource:
     linked = reading.linked.values()
     names = [read_text(entry.first("X-WR-CALNAME") or entry.first("NAME")) for entry in components]
     return ParsedSource(
-        [*(linked if options.get("organizer_emails") else map(leave_out_email, linked)), *reading.records],
+        [
+            *(linked if options.get("organizer_emails") else map(ical_events.leave_out_email, linked)),
+            *reading.records,
+        ],
         sorted(reading.rejections, key=lambda rejection: rejection.line or 0),
         (min(reading.instants), max(reading.instants)) if reading.instants else None,
         next(filter(None, names), "")[:200],
@@ -147,7 +134,7 @@ def _identify(event: Component) -> str:
 def _read_group(entries: list[Entry], reading: Reading) -> None:
     masters = _find_masters([entry for entry in entries if not entry.is_override])
     overrides = [entry for entry in entries if entry.is_override]
-    series = next((entry for entry in masters if is_recurring(entry.event)), None)
+    series = next((entry for entry in masters if ical_series.is_recurring(entry.event)), None)
     for entry in masters:
         if entry is not series:
             _read_or_reject(entry, reading, partial(_add_event, entry, reading))
@@ -172,7 +159,7 @@ def _find_masters(entries: list[Entry]) -> list[Entry]:
     if len(sequences) > 1 or len(starts) == 1:
         return [max(entries, key=_version)]
     newest = [max(versions, key=_version) for versions in starts.values()]
-    series = next((entry for entry in newest if is_recurring(entry.event)), None)
+    series = next((entry for entry in newest if ical_series.is_recurring(entry.event)), None)
     return [entry if entry is series else _with_start(entry) for entry in newest]
 
 
@@ -190,33 +177,34 @@ def _with_start(entry: Entry) -> Entry:
 
 
 def _add_event(entry: Entry, reading: Reading, recurrence_id: str = "") -> None:
-    times = read_times(entry.event, entry.calendar.zones)
-    content = read_content(entry.event, is_cancelled=entry.calendar.is_cancelled)
+    times = ical_events.read_times(entry.event, entry.calendar.zones)
+    content = ical_events.read_content(entry.event, is_cancelled=entry.calendar.is_cancelled)
     reading.instants += times.instants()
     reading.records.append(
-        _make_record(entry, "events", content, format_times(times), reading, recurrence_id=recurrence_id)
+        _make_record(entry, "events", content, ical_events.format_times(times), reading, recurrence_id=recurrence_id)
     )
 
 
 def _add_series(entry: Entry, overrides: list[Entry], reading: Reading) -> None:
     """Add a series and its overrides. A series with only one date becomes a single event."""
     event, zones = entry.event, entry.calendar.zones
-    times = read_times(event, zones, is_recurring=True)
+    times = ical_events.read_times(event, zones, is_recurring=True)
     reader = SlotReader(zones, times.start)
     slots = _read_slots(overrides, reader, reading)
     reading.spend(BASE_COST)
-    recurrence = naming(
-        "RRULE", lambda: read_recurrence(event, reader, reading.now, set(slots), _read_known(entry, reading))
+    recurrence = ical_events.naming(
+        "RRULE",
+        lambda: ical_series.read_recurrence(event, reader, reading.now, set(slots), _read_known(entry, reading)),
     )
     reading.spend(recurrence.cost if recurrence else 0, is_checked=False)
     if recurrence is None:
         _add_single_series(entry, slots, reading)
         return
-    content = read_content(event, is_cancelled=entry.calendar.is_cancelled)
+    content = ical_events.read_content(event, is_cancelled=entry.calendar.is_cancelled)
     values = _format_series(times, recurrence)
     _extend_span(times, recurrence, reading)
     record = _make_record(entry, "series", content, values, reading, warnings=recurrence.warnings)
-    reading.records.append(replace(record, dates=count_dates(recurrence)))
+    reading.records.append(replace(record, dates=ical_series.count_dates(recurrence)))
     first = recurrence.first
     kept = {slot: override for slot, override in slots.items() if first is None or slot >= first}
     for slot, override in kept.items():
@@ -256,7 +244,7 @@ def _read_slot(override: Entry, reader: SlotReader) -> datetime:
     found = override.event.all("RECURRENCE-ID")[0]
     if read_params(found).get("RANGE", "").upper() == "THISANDFUTURE":
         raise InvalidValue("a change of this and all following dates is not supported.")
-    return naming("RECURRENCE-ID", lambda: reader.read(found)[0])
+    return ical_events.naming("RECURRENCE-ID", lambda: reader.read(found)[0])
 
 
 def _add_single_overrides(overrides: list[Entry], reading: Reading) -> None:
@@ -275,7 +263,7 @@ def _keep_newest(override: Entry, newest: dict[str, Entry]) -> None:
 def _format_recurrence_id(override: Entry) -> str:
     """Return the recurrence ID of an override without a series, as a local time in the override's time zone."""
     zones = override.calendar.zones
-    reader = SlotReader(zones, read_start(override.event, zones), means_days=False)
+    reader = SlotReader(zones, ical_events.read_start(override.event, zones), means_days=False)
     return format_datetime(_read_slot(override, reader))
 
 
@@ -310,7 +298,7 @@ def _format_series(times: Times, recurrence: Recurrence) -> dict[str, Any]:
     end = LocalMoment(recurrence.start + (times.end.wall - times.start.wall), times.zone, times.start.is_day)
     rule = {"rule": format_rule(recurrence.rule)} if recurrence.rule is not None else {}
     return {
-        **format_times(Times(start, end)),
+        **ical_events.format_times(Times(start, end)),
         **rule,
         "add_dates": [_format_slot(slot, times) for slot in recurrence.added],
         "remove_dates": [_format_slot(slot, times) for slot in recurrence.removed],
@@ -318,7 +306,7 @@ def _format_series(times: Times, recurrence: Recurrence) -> dict[str, Any]:
 
 
 def _format_slot(slot: datetime, times: Times) -> str:
-    return format_moment(LocalMoment(slot, times.zone, times.start.is_day))
+    return ical_events.format_moment(LocalMoment(slot, times.zone, times.start.is_day))
 
 
 def _extend_span(times: Times, recurrence: Recurrence, reading: Reading) -> None:
@@ -327,7 +315,7 @@ def _extend_span(times: Times, recurrence: Recurrence, reading: Reading) -> None
     Stored records outside the span do not count as missing. An endless series extends the span only to the present,
     because it does not show how far ahead the file's other events reach.
     """
-    zone, last = times.zone or "UTC", find_last(recurrence)
+    zone, last = times.zone or "UTC", ical_series.find_last(recurrence)
     reading.instants.append(utc_of(min([recurrence.start, *recurrence.added]), zone))
     reading.instants.append(max(reading.instants[-1], reading.now) if last is None else utc_of(last, zone))
 

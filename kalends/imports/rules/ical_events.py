@@ -13,21 +13,9 @@ from kalends.core.messages import Message
 from kalends.core.sanitize import clean_name, clean_title
 from kalends.core.times import format_datetime, format_offset, offset_of, utc_of, year_error
 from kalends.core.urls import read_email, read_website
+from kalends.imports.rules import ical_zones
 from kalends.imports.rules.ical_lines import Component, Property
-from kalends.imports.rules.ical_zones import (
-    LocalMoment,
-    Moment,
-    UnknownZone,
-    Zones,
-    left_out,
-    read_description,
-    read_duration,
-    read_list,
-    read_moments,
-    read_params,
-    read_position,
-    read_text,
-)
+from kalends.imports.rules.ical_zones import LocalMoment, Moment, UnknownZone, Zones
 from kalends.imports.rules.import_places import make_linked
 from kalends.imports.rules.import_records import ImportedRecord
 
@@ -54,7 +42,7 @@ class Place:
 
 
 def read_place(event: Component) -> Place:
-    text = read_text(event.first("LOCATION"))
+    text = ical_zones.read_text(event.first("LOCATION"))
     urls = _URL.findall(text[:2000])
     text = " ".join(_URL.sub("", text).split(" ")).strip(" ,;|-\n") if urls else text
     online = _read_conference(event) or next((url.rstrip(",;)>.") for url in urls), "")
@@ -69,14 +57,14 @@ def _read_conference(event: Component) -> str:
 
 def _read_venue(event: Component, text: str) -> ImportedRecord | None:
     structured = event.first("X-APPLE-STRUCTURED-LOCATION")
-    params = read_params(structured) if structured else {}
+    params = ical_zones.read_params(structured) if structured else {}
     title, address = _split_location(text)
     title = params.get("X-TITLE", "").split("\\n")[0].strip()[:MAX_NAME_LENGTH] or title
     address = params.get("X-ADDRESS", "").replace("\\n", ", ")[:MAX_ADDRESS_LENGTH] or address
     if not clean_title(title):
         return None
     position = _read_geo_uri(structured.value or "") if structured else None
-    position = position or read_position(event.first("GEO"))
+    position = position or ical_zones.read_position(event.first("GEO"))
     values: dict[str, Any] = {"venue": title, "address": address}
     if position is not None:
         values |= {"geo_lat": position[0], "geo_lng": position[1]}
@@ -106,7 +94,7 @@ def _read_geo_uri(text: str) -> tuple[float, float] | None:
 def read_organizer(event: Component) -> ImportedRecord | None:
     """Return the organizer, or None if it has no name; an e-mail address must not be published as a name."""
     found = event.first("ORGANIZER")
-    name = _read_name(read_params(found).get("CN", "")) if found else ""
+    name = _read_name(ical_zones.read_params(found).get("CN", "")) if found else ""
     if found is None or not clean_title(name) or "@" in name:
         return None
     values: dict[str, Any] = {"organizer": name, "email": _read_address(found.value or "")}
@@ -187,7 +175,7 @@ def read_start(event: Component, zones: Zones, *, is_recurring: bool = False) ->
     found = event.first("DTSTART")
     if found is None or not (found.value or "").strip():
         raise InvalidValue("`{name}` is missing.", name="DTSTART")
-    moment = naming("DTSTART", lambda: read_moments(found)[0])
+    moment = naming("DTSTART", lambda: ical_zones.read_moments(found)[0])
     start = _resolve("DTSTART", moment, zones)
     return start if is_recurring else _show_locally(start, moment, zones)
 
@@ -205,9 +193,9 @@ def _show_locally(start: LocalMoment, moment: Moment, zones: Zones) -> LocalMome
 def _read_end(event: Component, zones: Zones, start: LocalMoment) -> Times:
     found, duration = event.first("DTEND"), event.first("DURATION")
     if found is not None and (found.value or "").strip():
-        moment = naming("DTEND", lambda: read_moments(found)[0])
+        moment = naming("DTEND", lambda: ical_zones.read_moments(found)[0])
         return Times(start, _align_end(start, _resolve("DTEND", moment, zones), zones))
-    length = naming("DURATION", lambda: read_duration(duration)) if duration is not None else timedelta(0)
+    length = naming("DURATION", lambda: ical_zones.read_duration(duration)) if duration is not None else timedelta(0)
     if start.is_day:
         return Times(start, replace(start, wall=start.wall + max(timedelta(0), timedelta(days=length.days - 1))))
     return Times(start, replace(start, wall=_add(start, length), fold=0))
@@ -272,7 +260,7 @@ def format_moment(moment: LocalMoment) -> str:
 
 def read_content(event: Component, *, is_cancelled: bool) -> Content:
     """Return an event's content. Skip unreadable parts with a warning, but require a title."""
-    title = " ".join(read_text(event.first("SUMMARY")).split())
+    title = " ".join(ical_zones.read_text(event.first("SUMMARY")).split())
     if not title:
         raise InvalidValue("the event has no title: `{name}` is missing or empty.", name="SUMMARY")
     warnings = [
@@ -284,7 +272,7 @@ def read_content(event: Component, *, is_cancelled: bool) -> Content:
     linked = {"venue": place.venue, "organizer": read_organizer(event)}
     values: dict[str, Any] = {
         "title": title,
-        "description": read_description(event),
+        "description": ical_zones.read_description(event),
         "website": _read_url(event.text("URL"), "URL", warnings),
         "online_url": _read_url(place.online_url, "LOCATION", warnings),
         "event_status": CANCELLED if is_cancelled or event.text("STATUS").upper() == CANCELLED.upper() else SCHEDULED,
@@ -302,7 +290,7 @@ def _read_url(text: str, name: str, warnings: list[Message]) -> str:
     try:
         return read_website(text)
     except InvalidValue as error:
-        warnings.append(left_out(name, error.message))
+        warnings.append(ical_zones.left_out(name, error.message))
         return ""
 
 
@@ -313,7 +301,7 @@ def _find_image(event: Component) -> str:
 
 def _is_image(found: Property) -> bool:
     """Return whether a property is an image URL rather than an embedded image."""
-    url, params = (found.value or "").strip(), read_params(found)
+    url, params = (found.value or "").strip(), ical_zones.read_params(found)
     if not url.lower().startswith(("http://", "https://")) or params.get("VALUE", "").upper() == "BINARY":
         return False
     return params.get("FMTTYPE", "").lower().startswith("image/") or _IMAGE_PATH.fullmatch(url) is not None
@@ -321,7 +309,7 @@ def _is_image(found: Property) -> bool:
 
 def _read_categories(event: Component) -> list[str]:
     """Return category names, except numbers, which the API would read as IDs."""
-    names = [name for found in event.all("CATEGORIES")[:MAX_CATEGORIES] for name in read_list(found)]
+    names = [name for found in event.all("CATEGORIES")[:MAX_CATEGORIES] for name in ical_zones.read_list(found)]
     cleaned = [clean_name(" ".join(name.replace(",", " ").split())[:MAX_NAME_LENGTH]) for name in names]
     kept = [name for name in cleaned if name and not name.isdecimal()]
     return list({name.casefold(): name for name in reversed(kept)}.values())[::-1][:MAX_CATEGORIES]

@@ -149,7 +149,7 @@ _WEEKDAY: Final = re.compile(r"[^\W\d]+\.?[,\s]\s*")
 _AFTER_DAY: Final = re.compile(r"(?:\s*\([^)]*\))?[\s,]*")
 _TIME: Final = re.compile(
     r"(?P<before>[^\W\d]+\.?\s?)?(?P<hour>\d{1,2})(?:\s?[:.h時]\s?(?P<minute>\d{2})?(?:[:.m分]\s?(?P<second>\d{2})?)?)?"
-    r"\s?(?P<after>[ap]\.?\s?m\.?|uhr|hrs?|heures?|horas?|ore|uur|h|分)?\s?(?P<offset>z|[+-]\d{2}:?\d{2})?",
+    r"\s?(?P<after>[ap]\.?\s?m\.?|uhr|hrs?|heures?|horas?|ore|uur|h|分)?\s?(?P<offset>z|[+-]\d{2}:?\d{2})?"
 )
 _DIGITS: Final = re.compile(r"(\d{1,2})(\d{2})(\d{2})?(z)?")
 _RANGE: Final = re.compile(r"\s*(?:-|–|—|~|〜|～|\bbis\b|\bto\b|\ba\b|\bà\b|\btot\b|\balle\b|\bàs\b)\s*")

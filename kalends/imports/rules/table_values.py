@@ -11,24 +11,9 @@ from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.params import Type
 from kalends.core.sanitize import fold
+from kalends.imports.rules import table_cells
 from kalends.imports.rules.import_places import VENUE_PREFIX
-from kalends.imports.rules.table_cells import (
-    EVENT_STATES,
-    MAX_CELL_LENGTH,
-    POSITIONS,
-    STATUSES,
-    Cell,
-    Moment,
-    read_address,
-    read_flag,
-    read_list,
-    read_moment,
-    read_names,
-    read_number,
-    read_times,
-    read_word,
-    to_text,
-)
+from kalends.imports.rules.table_cells import Cell, Moment
 from kalends.imports.rules.table_headers import FIELDS, IDENTITY, REPEATABLE
 
 MAX_IDENTITY_LENGTH: Final = 1000
@@ -36,7 +21,11 @@ MAX_IDENTITY_LENGTH: Final = 1000
 MAX_OVERNIGHT: Final = timedelta(hours=12)
 TIME_FIELDS: Final = ("start_date", "start_time", "end_date", "end_time")
 NAME_FIELDS: Final = {"events": "title", "venues": "venue", "organizers": "organizer"}
-_WORDS: Final = {"status": STATUSES, "event_status": EVENT_STATES, "currency_position": POSITIONS}
+_WORDS: Final = {
+    "status": table_cells.STATUSES,
+    "event_status": table_cells.EVENT_STATES,
+    "currency_position": table_cells.POSITIONS,
+}
 # Types that restrict the values of fields not in `FIELDS`; the API checks all values again.
 _TYPES: Final[Mapping[str, Type]] = {
     "all_day": params.BOOLEAN,
@@ -52,12 +41,14 @@ def _find_type(kind: str, name: str) -> Type | None:
 
 def _read_cell(name: str, type_: Type | None, cell: Cell) -> Any:
     if name in _WORDS:
-        return read_word(cell, _WORDS[name]).lower()
+        return table_cells.read_word(cell, _WORDS[name]).lower()
     if type_ is params.BOOLEAN:
-        return read_flag(cell)
+        return table_cells.read_flag(cell)
     if type_ is params.WEBSITE or type_ is params.IMAGE:
-        return read_address(cell)
-    return read_number(cell) if type_ and type_.schema.get("type") == "number" else to_text(cell)
+        return table_cells.read_address(cell)
+    return (
+        table_cells.read_number(cell) if type_ and type_.schema.get("type") == "number" else table_cells.to_text(cell)
+    )
 
 
 def _says_nothing(kind: str, name: str) -> bool:
@@ -91,17 +82,17 @@ def read_row(kind: str, cells: Mapping[str, Sequence[Cell]], order: Mapping[str,
 
 
 def _read_field(kind: str, name: str, values: Sequence[Cell], order: str) -> Any:
-    if any(len(value) > MAX_CELL_LENGTH for value in values if isinstance(value, str)):
-        raise InvalidValue("must have at most {limit} characters.", limit=MAX_CELL_LENGTH)
+    if any(len(value) > table_cells.MAX_CELL_LENGTH for value in values if isinstance(value, str)):
+        raise InvalidValue("must have at most {limit} characters.", limit=table_cells.MAX_CELL_LENGTH)
     if name in ("start_date", "end_date"):
-        return read_moment(values[0], order)
+        return table_cells.read_moment(values[0], order)
     if name in ("start_time", "end_time"):
-        return read_times(values[0])
+        return table_cells.read_times(values[0])
     if kind == "events" and name in REPEATABLE:
-        read = read_list if name in ("categories", "tags") else read_names
+        read = table_cells.read_list if name in ("categories", "tags") else table_cells.read_names
         return list(dict.fromkeys(entry for value in values for entry in read(value)))
     if kind == "events" and name == "venue":
-        return read_names(values[0])
+        return table_cells.read_names(values[0])
     type_ = _find_type(kind, name)
     value = _read_cell(name, type_, values[0])
     if value not in ("", None) and type_ and not type_.is_text:

@@ -11,27 +11,11 @@ from kalends.core.date_forms import read_datetime
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.times import DateTimeInput
-from kalends.imports.rules import table_cells
+from kalends.imports.rules import table_cells, table_headers, table_values
 from kalends.imports.rules.import_places import Places, resolve
 from kalends.imports.rules.import_records import ImportedRecord, ParsedSource, Rejection
 from kalends.imports.rules.table_cells import Cell, to_text, unguard_formula
-from kalends.imports.rules.table_headers import (
-    IDENTITY,
-    IGNORED,
-    REPEATABLE,
-    TABLE_KINDS,
-    find_field,
-    guess_kind,
-    guess_language,
-)
-from kalends.imports.rules.table_values import (
-    NAME_FIELDS,
-    RowValues,
-    find_question,
-    make_identity,
-    make_values,
-    read_row,
-)
+from kalends.imports.rules.table_values import RowValues
 
 MAX_ROWS: Final = 10_000
 MAX_COLUMNS: Final = 200
@@ -124,7 +108,7 @@ class _Reader:
 
     def add(self, row: _Row) -> None:
         table = self._table
-        read = read_row(table.kind, _group_cells(table, row), table.order)
+        read = table_values.read_row(table.kind, _group_cells(table, row), table.order)
         problem = self._reject(row, read) if read.problems else self._add_record(row, read)
         if len(self.preview) < PREVIEW_ROWS:
             self.preview.append(_make_preview(table, row, read, problem))
@@ -137,17 +121,17 @@ class _Reader:
 
     def _add_record(self, row: _Row, read: RowValues) -> Message | None:
         """Add a row's record, or return the reason for its rejection."""
-        kind, identity = self._table.kind, make_identity(self._table.kind, read.fields)
+        kind, identity = self._table.kind, table_values.make_identity(self._table.kind, read.fields)
         try:
             if len(row.cells) > len(self._table.headers):
                 raise InvalidValue("The row has more cells than the header.")
             if identity in self._seen:
                 raise InvalidValue("The row repeats row {row}.", row=self._seen[identity])
-            values = make_values(kind, read.fields, self._defaults)
-            question = find_question(read.fields) if kind == "events" else None
+            values = table_values.make_values(kind, read.fields, self._defaults)
+            question = table_values.find_question(read.fields) if kind == "events" else None
             links = self.places.add(read.fields, row.number) if kind == "events" else {}
         except InvalidValue as error:
-            title = str(read.fields[NAME_FIELDS[kind]])
+            title = str(read.fields[table_values.NAME_FIELDS[kind]])
             self.rejections.append(Rejection(error.message, row.number, identity, title=title))
             return error.message
         self._seen[identity] = row.number
@@ -170,8 +154,8 @@ class _Reader:
                 value=other_text,
                 other=why,
             )
-        title = str(read.fields.get(NAME_FIELDS[table.kind]) or "")
-        identity = str(read.fields.get(IDENTITY) or "")
+        title = str(read.fields.get(table_values.NAME_FIELDS[table.kind]) or "")
+        identity = str(read.fields.get(table_headers.IDENTITY) or "")
         self.rejections.append(Rejection(reason, row.number, identity, title=title, column=header, value=text))
         return next((why for name, why in read.problems.items() if name not in table.fields), None)
 
@@ -192,8 +176,8 @@ def _make_table(rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str], defa
     cleaned = [[_clean_cell(cell) for cell in row] for row in rows]
     first = _find_header_row(cleaned, mapping)
     headers = _make_headers(cleaned[first])
-    kind = str(defaults.get("kind") or guess_kind(headers))
-    if kind not in TABLE_KINDS:
+    kind = str(defaults.get("kind") or table_headers.guess_kind(headers))
+    if kind not in table_headers.TABLE_KINDS:
         raise InvalidValue("must be a table of events, venues or organizers.")
     body = [_Row(number, _trim(row)) for number, row in enumerate(cleaned[first + 1 :], first + 2)]
     body = [row for row in body if row.cells]
@@ -201,7 +185,7 @@ def _make_table(rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str], defa
         raise InvalidValue("has more than {maximum} rows.", maximum=MAX_ROWS)
     fields = _choose_fields(kind, headers, mapping, [_list_cells(body, index) for index in range(len(headers))])
     order = str(defaults.get("date_order") or "")
-    language = guess_language(kind, headers)
+    language = table_headers.guess_language(kind, headers)
     orders = {
         name: order or table_cells.find_order(_list_cells(body, index), language)
         for index, name in enumerate(fields)
@@ -241,7 +225,7 @@ def _find_header_row(rows: list[list[Cell]], mapping: Mapping[str, str]) -> int:
 
 def _is_header(cell: Cell, mapping: Mapping[str, str]) -> bool:
     text = to_text(cell)
-    return text in mapping or any(find_field(kind, text)[0] for kind in TABLE_KINDS)
+    return text in mapping or any(table_headers.find_field(kind, text)[0] for kind in table_headers.TABLE_KINDS)
 
 
 def _make_headers(row: list[Cell]) -> list[str]:
@@ -268,11 +252,11 @@ def _choose_fields(
         name = mapping[header] if header in mapping else guesses[index]
         is_given = header in mapping
         if (
-            name not in TABLE_KINDS[kind]
-            or (name in fields and name not in REPEATABLE)
+            name not in table_headers.TABLE_KINDS[kind]
+            or (name in fields and name not in table_headers.REPEATABLE)
             or (not is_given and name in taken)
         ):
-            name = IGNORED
+            name = table_headers.IGNORED
         fields.append(name)
     return fields
 
@@ -280,7 +264,7 @@ def _choose_fields(
 def _guess_field(kind: str, header: str, cells: list[Cell]) -> str:
     """Guess a column's field by its header; a column such as “Beginn” that mostly contains times is a time column."""
     base = header.rpartition(" (")[0] if header.endswith(")") and header[-2:-1].isdecimal() else header
-    name = find_field(kind, base)[0]
+    name = table_headers.find_field(kind, base)[0]
     if name in ("start_date", "end_date") and sum(map(table_cells.is_time_only, cells)) * 2 > len(cells):
         return name.replace("date", "time")
     return name
@@ -291,7 +275,7 @@ def _find_unused(table: _Table, mapping: Mapping[str, str]) -> dict[str, bool]:
     unused: dict[str, bool] = {}
     for index, (header, name) in enumerate(zip(table.headers, table.fields, strict=True)):
         cells = _list_cells(table.rows, index)
-        if name == IGNORED and cells:
+        if name == table_headers.IGNORED and cells:
             unused[header] = header not in mapping and sum(map(table_cells.has_time, cells)) * 2 > len(cells)
     return unused
 
@@ -311,7 +295,7 @@ def _group_cells(table: _Table, row: _Row) -> dict[str, list[Cell]]:
     """Return a row's cells by field, for all imported columns."""
     grouped: dict[str, list[Cell]] = {}
     for index, name in enumerate(table.fields):
-        if name != IGNORED:
+        if name != table_headers.IGNORED:
             grouped.setdefault(name, []).append(row.cells[index] if index < len(row.cells) else "")
     return grouped
 
@@ -323,7 +307,7 @@ def _make_preview(table: _Table, row: _Row, read: RowValues, problem: Message | 
     cells: list[PreviewCell] = [
         {
             "text": to_text(row.cells[index])[:_MAX_PREVIEW_TEXT] if index < len(row.cells) else "",
-            "problem": read.problems.get(name) if name != IGNORED else None,
+            "problem": read.problems.get(name) if name != table_headers.IGNORED else None,
         }
         for index, name in enumerate(table.fields)
     ]

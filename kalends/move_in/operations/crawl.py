@@ -19,21 +19,8 @@ from kalends.adapters.safe_fetch import Fetcher
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.imports.storage.import_tables import encode_message
-from kalends.move_in.adapters import (
-    EXPERIMENTAL,
-    MAX_JSON_BYTES,
-    MAX_PARALLEL,
-    MISSING,
-    Answer,
-    SiteProblem,
-    Sleep,
-    SlowAnswer,
-    TecSite,
-    build_address,
-    check_account,
-    find_api,
-    is_same_origin,
-)
+from kalends.move_in import adapters
+from kalends.move_in.adapters import Answer, SiteProblem, Sleep, SlowAnswer, TecSite
 from kalends.move_in.operations.old_snapshot import Snapshot
 from kalends.move_in.rules.exchanges import (
     COMMENTS,
@@ -131,12 +118,12 @@ async def crawl(
     that lists what would be missing.
     """
     site = TecSite(fetcher, url, login=login, password=password, rate=rate, sleep=sleep)
-    form, index = await find_api(site)
+    form, index = await adapters.find_api(site)
     run = Crawl(site, snapshot, form, 0, progress, full=full, max_file_bytes=max_file_bytes)
     if not login:
         raise await run.explain_anonymous()
     account = await run.fetch_answer(ME)
-    check_account(site, account)
+    adapters.check_account(site, account)
     run.number = snapshot.begin_crawl(url.rstrip("/"))
     run.keep(ME, account)
     facts = read_object(run.keep(INDEX, index))
@@ -168,8 +155,8 @@ class Crawl:
     # Single requests ----------------------------------------------------------------------------
 
     async def fetch_answer(self, address: str, *, is_divisible: bool = False) -> Answer:
-        headers = EXPERIMENTAL if address.startswith("tec/") else None
-        url = self.site.url + build_address(self.form, address)
+        headers = adapters.EXPERIMENTAL if address.startswith("tec/") else None
+        url = self.site.url + adapters.build_address(self.form, address)
         return await self.site.get_json(url, headers=headers, is_divisible=is_divisible)
 
     async def fetch(self, address: str) -> Exchange:
@@ -417,7 +404,9 @@ class Crawl:
         )
 
         async def read(path: str) -> None:
-            self.keep(path, await self.site.get_file(self.site.url + path.removeprefix(home), MAX_JSON_BYTES))
+            self.keep(
+                path, await self.site.get_file(self.site.url + path.removeprefix(home), adapters.MAX_JSON_BYTES)
+            )
 
         known = set[str]() if self.full else list_current_paths(self.snapshot)
         await self.for_each("addresses", [path for path in paths if not self._has_path(path, known)], read)
@@ -441,7 +430,7 @@ class Crawl:
         try:
             self.keep(url, await self.site.get_file(target, self.max_file_bytes))
         except InvalidValue as error:
-            if isinstance(error, SiteProblem) and is_same_origin(target, self.site.url):
+            if isinstance(error, SiteProblem) and adapters.is_same_origin(target, self.site.url):
                 raise
             self.keep(url, Answer(NOT_FETCHED, {"problem": str(error)}, b""))
 
@@ -462,7 +451,7 @@ class Crawl:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(MAX_PARALLEL, len(entries))):
+                for _ in range(min(adapters.MAX_PARALLEL, len(entries))):
                     group.create_task(work())
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
@@ -483,7 +472,7 @@ class Crawl:
         return SiteProblem(
             "Without the login of an administrator only {count} published events of {url} can be found. {missing} "
             "Create an application password in the profile of an administrator.",
-            count=len(found), url=self.site.url, missing=Message(MISSING),
+            count=len(found), url=self.site.url, missing=Message(adapters.MISSING),
         )  # fmt: skip
 
 

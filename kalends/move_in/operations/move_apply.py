@@ -115,10 +115,7 @@ async def _finish(job: MoveInJob, source: Row) -> dict[str, int]:
         await tx.lock_site(None)
         await save_addresses(tx, source, job.move_in)
         run = await import_tables.find_run(tx, job.run_id)
-        counts = {
-            **(orjson.loads(run["counts"]) if run else {}),
-            **await import_tables.count_states(tx, job.run_id),
-        }
+        counts = {**(orjson.loads(run["counts"]) if run else {}), **await import_tables.count_states(tx, job.run_id)}
         state = "applied" if counts.get("applied") else "unchanged"
         await import_tables.change_run(
             tx, job.run_id, {"state": state, "finished_at": tx.now, "counts": import_tables.encode(counts)}

@@ -274,13 +274,7 @@ async def _load_rows(tx: Transaction, items: Mapping[Key, Row]) -> dict[Key, Map
 
 
 async def _store_plan(
-    database: SiteDatabase,
-    site_id: int,
-    source_id: int,
-    made: Plan,
-    *,
-    options: Mapping[str, Any],
-    input_hash: bytes,
+    database: SiteDatabase, site_id: int, source_id: int, made: Plan, *, options: Mapping[str, Any], input_hash: bytes
 ) -> int:
     async with database.transaction(site_id, utc_now(), writing=True) as tx:
         await tx.lock_site(None)

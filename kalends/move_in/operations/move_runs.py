@@ -249,13 +249,7 @@ async def _open_source(session: Session, url: str) -> int:
             if row["kind"] == "tec" and row["url"] == url:
                 return int(row["id"])
         name = (urlsplit(url).hostname or url)[:200]
-        values: Columns = {
-            "kind": "tec",
-            "name": name,
-            "url": url,
-            "authority": "source",
-            "default_status": "draft",
-        }
+        values: Columns = {"kind": "tec", "name": name, "url": url, "authority": "source", "default_status": "draft"}
         return await import_tables.add_source(tx, values)
 
 

@@ -148,8 +148,7 @@ def read_items(exchange: Exchange) -> list[JsonObject]:
         body = next((body[name] for name in names if name in body), None)  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(body, list):
         raise InvalidValue(
-            "The response to {address} must be a list of records.",
-            address=exchange.address.partition("?")[0],
+            "The response to {address} must be a list of records.", address=exchange.address.partition("?")[0]
         )
     entries: list[Any] = body
     return [drop_wrong_fields(entry) for entry in entries if isinstance(entry, dict) and _read_id(entry)]  # pyright: ignore
@@ -160,8 +159,7 @@ def read_object(exchange: Exchange) -> JsonObject:
     body = exchange.json
     if not isinstance(body, dict):
         raise InvalidValue(
-            "The response to {address} must be a JSON object.",
-            address=exchange.address.partition("?")[0],
+            "The response to {address} must be a JSON object.", address=exchange.address.partition("?")[0]
         )
     return drop_wrong_fields(body)  # pyright: ignore[reportUnknownArgumentType]
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.imports.rules.import_records import ImportedRecord, Rejection
+from kalends.move_in.rules import old_records
 from kalends.move_in.rules.exchanges import (
     COMMENTS,
     MAX_COMMENT_PAGES,
@@ -24,16 +25,7 @@ from kalends.move_in.rules.exchanges import (
 from kalends.move_in.rules.old_content import Converter
 from kalends.move_in.rules.old_links import build_index, find_prefixes, find_redirects, is_image, list_files
 from kalends.move_in.rules.old_posts import STATUSES, Mapper, map_terms, map_user
-from kalends.move_in.rules.old_records import (
-    KINDS,
-    Home,
-    MoveIn,
-    MoveInWarning,
-    SiteFacts,
-    choose_slugs,
-    last_segment,
-    read_site_facts,
-)
+from kalends.move_in.rules.old_records import Home, MoveIn, MoveInWarning, SiteFacts
 
 Records = dict[str, dict[int, JsonObject]]
 # Long event fields in `tribe/events/v1` that are not used.
@@ -51,7 +43,7 @@ def map_snapshot(
             for kind, entries in records.items()
         }
     tribe = read_tribe_events(exchanges)
-    site = read_site_facts(exchanges, records["events"], tribe, _find_highest_ids(records))
+    site = old_records.read_site_facts(exchanges, records["events"], tribe, _find_highest_ids(records))
     mapper = _build_mapper(site, records, tribe, base_url, keep_shortcodes)
     mapped = list(_map_all(mapper, records))
     images = mapper.converter.images
@@ -61,9 +53,7 @@ def map_snapshot(
     unreadable = list(_find_unreadable(exchanges))
     return MoveIn(
         site=site,
-        records=[
-            *_order(mapped, [_map_file(identity, url) for identity, url in images.unknown_files.items()], lost),
-        ],
+        records=[*_order(mapped, [_map_file(identity, url) for identity, url in images.unknown_files.items()], lost)],
         redirects=find_redirects(exchanges, records),
         prefixes=find_prefixes(records, Home.read(site.url).folder),
         legacy_files=[
@@ -82,7 +72,7 @@ def map_snapshot(
 def list_image_urls(exchanges: Exchanges) -> list[str]:
     """Return the addresses of all image files, including images in texts."""
     records = _read_all(exchanges)
-    site = read_site_facts(exchanges, {}, {}, {})
+    site = old_records.read_site_facts(exchanges, {}, {}, {})
     mapper = _build_mapper(site, records, {}, "", keep_shortcodes=False)
     list(_map_all(mapper, records))
     return list((_list_urls(records["media"]) | mapper.converter.images.unknown_files).values())
@@ -97,7 +87,7 @@ def read_tribe_events(exchanges: Exchanges) -> dict[int, JsonObject]:
     for exchange in exchanges.list("tribe/events/v1/events/"):
         if exchange.status == 200:
             record = read_object(exchange)
-            events[int(last_segment(exchange.address))] = record
+            events[int(old_records.last_segment(exchange.address))] = record
     for record in events.values():
         for name in UNUSED_FIELDS:
             record.pop(name, None)
@@ -105,7 +95,7 @@ def read_tribe_events(exchanges: Exchanges) -> dict[int, JsonObject]:
 
 
 def _read_all(exchanges: Exchanges) -> Records:
-    records = {kind: read_records(exchanges, kind) for kind in KINDS}
+    records = {kind: read_records(exchanges, kind) for kind in old_records.KINDS}
     for kind in ("venues", "organizers", "events"):
         records[kind] = {entry: record for entry, record in records[kind].items() if record.get("status") in STATUSES}
     return records
@@ -119,7 +109,7 @@ def _build_mapper(
     return Mapper(
         site=site,
         converter=Converter(build_index(home, records["media"].values()), moves, keep_shortcodes),
-        slugs={kind: choose_slugs(records[kind]) for kind in ("venues", "organizers", "events")},
+        slugs={kind: old_records.choose_slugs(records[kind]) for kind in ("venues", "organizers", "events")},
         tribe=tribe,
         users=frozenset(map(str, records["users"])),
     )
@@ -151,7 +141,7 @@ def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
 
 def _order(mapped: list[ImportedRecord], files: list[ImportedRecord], lost: set[str]) -> Iterator[ImportedRecord]:
     """Yield the records in writing order, with images from texts after library images."""
-    for kind in KINDS:
+    for kind in old_records.KINDS:
         for record in [*mapped, *files]:
             if record.kind == kind and not (kind == "media" and record.identity in lost):
                 yield record
@@ -159,7 +149,7 @@ def _order(mapped: list[ImportedRecord], files: list[ImportedRecord], lost: set[
 
 def _map_file(identity: str, url: str) -> ImportedRecord:
     """Return the record for an image known only by its file."""
-    title = unquote(last_segment(url)).rpartition(".")[0]
+    title = unquote(old_records.last_segment(url)).rpartition(".")[0]
     return ImportedRecord("media", identity, {"title": title, "alt_text": "", "caption": ""})
 
 
@@ -186,7 +176,7 @@ def _find_unreadable(exchanges: Exchanges) -> Iterator[Rejection]:
     """Yield the events that the site refuses to return. A 404 or 410 means that the event does not exist."""
     for exchange in exchanges.list(f"{WP_COLLECTIONS['events']}/"):
         if exchange.status not in (200, 404, 410):
-            identity = last_segment(exchange.address)
+            identity = old_records.last_segment(exchange.address)
             reason = Message("The site answered {status} instead of the event.", status=exchange.status)
             yield Rejection(reason, identity=identity)
 

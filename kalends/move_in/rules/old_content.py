@@ -133,7 +133,7 @@ SHOWN_BLOCKS: Final = frozenset(
 ) | {"more", "nextpage", "spacer", "separator"}
 # Elements that the sanitizer removes, with their function. Players are excluded, because they become links.
 LOST_ELEMENTS: Final = frozenset(name.removeprefix("x-") for name in DROPPED_ELEMENTS) - PLAYERS | {
-    *("form", "canvas", "input", "select"),
+    *("form", "canvas", "input", "select")
 }
 # `audio` and `video` shortcode attributes that name a file.
 MEDIA_ATTRIBUTES: Final = ("src", "mp3", "m4a", "ogg", "wav", "mp4", "m4v", "webm", "ogv", "flv")

@@ -8,17 +8,9 @@ from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 
 from kalends.core.slugs import normalize_lookup
+from kalends.move_in.rules import old_records
 from kalends.move_in.rules.exchanges import Exchanges, JsonObject, read_records
-from kalends.move_in.rules.old_records import (
-    Home,
-    LegacyFile,
-    PrefixRedirect,
-    SlugRedirect,
-    find_prevalent,
-    last_segment,
-    read_raw,
-    strip_trashed,
-)
+from kalends.move_in.rules.old_records import Home, LegacyFile, PrefixRedirect, SlugRedirect
 
 POST_KINDS: Final = ("events", "venues", "organizers")
 REDIRECT_STATUSES: Final = (301, 302, 308)
@@ -37,13 +29,13 @@ def find_old_paths(exchanges: Exchanges) -> list[str]:
     paths: list[str] = []
     for kind in POST_KINDS:
         for record in read_records(exchanges, kind).values():
-            slug = last_segment(read_raw(record, "guid"))
+            slug = old_records.last_segment(old_records.read_raw(record, "guid"))
             prefix = _find_prefix(record)
             if (
                 record.get("status") == "publish"
                 and slug
                 and prefix
-                and slug != strip_trashed(str(record.get("slug") or ""))
+                and slug != old_records.strip_trashed(str(record.get("slug") or ""))
             ):
                 paths.append(f"{prefix}{slug}/")
     return paths
@@ -55,7 +47,7 @@ def find_redirects(exchanges: Exchanges, records: Mapping[str, Mapping[int, Json
     redirects: dict[tuple[str, str], SlugRedirect] = {}
     for exchange in exchanges.list("/"):
         target = pages.get(_normalize(exchange.headers.get("location", "")))
-        slug = normalize_lookup(unquote(last_segment(exchange.address)))
+        slug = normalize_lookup(unquote(old_records.last_segment(exchange.address)))
         if exchange.status not in REDIRECT_STATUSES or target is None or not slug:
             continue
         if _normalize(exchange.address) not in pages:
@@ -87,7 +79,9 @@ def find_prefixes(records: Mapping[str, Mapping[int, JsonObject]], folder: str) 
     """Return the old site's path prefixes that differ from the new ones, for example because they are translated."""
     prefixes: list[PrefixRedirect] = []
     for kind, new in PREFIXES.items():
-        found = find_prevalent(filter(None, map(_find_prefix, _list_public(kind, records[kind].values()))))
+        found = old_records.find_prevalent(
+            filter(None, map(_find_prefix, _list_public(kind, records[kind].values())))
+        )
         old = found.removeprefix(folder) if found else new
         if old not in (new, "/"):
             prefixes.append(PrefixRedirect(old, new))
@@ -104,7 +98,7 @@ def _list_public(kind: str, records: Iterable[JsonObject]) -> Iterable[JsonObjec
 def _find_prefix(record: JsonObject) -> str:
     """Return a record's path without its slug; empty if the site has no permalinks."""
     path = urlsplit(_link(record)).path
-    slug = last_segment(path)
+    slug = old_records.last_segment(path)
     if not slug or normalize_lookup(unquote(slug)) != normalize_lookup(unquote(str(record.get("slug", "")))):
         return ""
     return path.rstrip("/").removesuffix(slug)
@@ -195,12 +189,14 @@ def build_index(home: Home, records: Iterable[JsonObject]) -> ImageIndex:
         home,
         {file.path: file.identity for file in list_files(images)},
         {
-            str(record["id"]): ImageText(str(record.get("alt_text") or ""), read_raw(record, "caption").strip())
+            str(record["id"]): ImageText(
+                str(record.get("alt_text") or ""), old_records.read_raw(record, "caption").strip()
+            )
             for record in images
         },
         attached,
         {
-            str(record["id"]): (str(record["source_url"]), read_raw(record, "title"))
+            str(record["id"]): (str(record["source_url"]), old_records.read_raw(record, "title"))
             for record in everything
             if not is_image(record) and record.get("source_url")
         },
