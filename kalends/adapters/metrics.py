@@ -235,7 +235,6 @@ def _is_running(pid: int) -> bool:
 
 
 def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample]]) -> None:
-    """Serve the metrics on a port, in a thread."""
     from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 
     registry = REGISTRY

@@ -46,7 +46,6 @@ class FetchResponse:
 
 
 async def resolve_host(host: str, port: int) -> Sequence[IpAddress]:
-    """Resolve a name with the operating system's resolver."""
     rows = await asyncio.get_running_loop().run_in_executor(_resolver_threads(), _resolve_blocking, host, port)
     return [ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
 

@@ -230,8 +230,6 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Generated text and its folded form for search."""
-
     written: str
     folded: str
     word_count: int

@@ -48,7 +48,6 @@ from kalends.store.sites import Site
 
 
 def is_form(request: Request) -> bool:
-    """Return whether the body is a form that may contain a file."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == bodies.MULTIPART
 
 
@@ -64,7 +63,6 @@ async def read_input_file(api_request: ApiRequest, endpoint: Endpoint, site: Sit
 
 
 async def read_form(request: Request) -> tuple[RawParams, UploadedFile | None]:
-    """Return a form's fields and the chosen file, if any."""
     with TemporaryDirectory() as directory:
         raw, sent = await bodies.read_upload(request, Path(directory), MAX_FILE_BYTES)
         content = await asyncio.to_thread(sent.path.read_bytes) if sent is not None else b""

@@ -60,7 +60,6 @@ class UsingRecord:
 
 
 async def show_library(console_request: ConsoleRequest, error: ApiError | None = None) -> Response:
-    """Show a library page with the upload form."""
     query = {name: console_request.query_value(name) for name in ("search", "without_alt_text", "page")}
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx, read_list_values(MEDIA, query))
@@ -117,7 +116,6 @@ async def _store_upload(console_request: ConsoleRequest) -> tuple[dict[str, Any]
 
 
 async def show_image(console_request: ConsoleRequest) -> Response:
-    """Show one image, with a form if the user may change it."""
     row = await _read_image(console_request)
     return await _show_image(console_request, row, read_row(MEDIA_FORM, row, console_request.site.timezone))
 

@@ -49,7 +49,6 @@ async def create_media(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def read_images(context: OperationContext, image_ids: Sequence[int]) -> list[tuple[MediaItem, Row]]:
-    """Return images with their rows, without checking permissions."""
     if not image_ids:
         return []
     tx = context.transaction

@@ -90,7 +90,6 @@ async def find_by_file(tx: Transaction, name: str) -> int | None:
 
 
 async def find_by_files(tx: Transaction, names: Collection[str]) -> dict[str, int]:
-    """Return image IDs by file name."""
     if not names:
         return {}
     query = "SELECT name, min(media_id) AS id FROM media_files WHERE site_id = ? AND name = ANY(?) GROUP BY name"
@@ -153,7 +152,6 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
 
 
 async def list_files(tx: Transaction, after: int, limit: int) -> list[Record]:
-    """Return images with their files, ordered by ID."""
     query = """
         SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes,
             ARRAY (SELECT DISTINCT f.name FROM media_files f WHERE f.site_id = m.site_id AND f.media_id = m.id

@@ -225,7 +225,6 @@ class TecSite:
 
 
 def is_same_origin(url: str, other: str) -> bool:
-    """Return whether two URLs have the same scheme, host and port."""
     return read_origin(url) == read_origin(other)
 
 

@@ -235,7 +235,6 @@ def print_step(step: "Step") -> None:
 
 
 def print_plan(planned: "PlannedRun") -> None:
-    """Print one line per kind, the warnings by cause, and the estimates."""
     import orjson
 
     from kalends.imports.storage.import_tables import decode_message

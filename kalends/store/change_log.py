@@ -138,7 +138,6 @@ def select_site_for_update(site_id: int) -> Sql:
 
 
 def choose_action(row: Mapping[str, Any] | Record, changed: Mapping[LiteralString, object]) -> Action:
-    """Return the action that describes a change to these columns."""
     if "status" not in changed:
         return "update"
     if changed["status"] == "trash":

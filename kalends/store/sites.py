@@ -221,7 +221,6 @@ async def take_site_id(connection: Any) -> int:
 
 
 async def create_site(connection: Any, site_id: int, name: str) -> None:
-    """Insert a site row with a new secret and no host."""
     await connection.execute("INSERT INTO sites (id, name) VALUES ($1, $2)", site_id, name)
 
 

@@ -191,7 +191,6 @@ async def end_other_devices(console_request: ConsoleRequest) -> Response:
 
 
 async def create_application_password(console_request: ConsoleRequest) -> Response:
-    """Create an application password and show it once."""
     session, name = require_session(console_request), console_request.form_text("name")
     if response := require_confirmed(console_request, ACCOUNT):
         return response

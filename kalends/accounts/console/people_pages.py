@@ -116,7 +116,6 @@ async def show_invitation(console_request: ConsoleRequest) -> Response:
 
 
 async def invite(console_request: ConsoleRequest) -> Response:
-    """Add an account and send its invitation, or show the link."""
     if response := require_confirmed(console_request):
         return response
     values = {name: console_request.form_text(name) for name in ("login", "role")}
@@ -159,7 +158,6 @@ async def enable(console_request: ConsoleRequest) -> Response:
 
 
 async def create_sign_in_link(console_request: ConsoleRequest) -> Response:
-    """Send or show a link that invites a person, signs them in, or resets their password."""
     purpose = {row.value: row for row in SENT_NOTICES}.get(console_request.form_text("purpose"))
     if purpose is None:
         raise errors.no_route()
@@ -174,7 +172,6 @@ async def create_sign_in_link(console_request: ConsoleRequest) -> Response:
 
 
 async def remove(console_request: ConsoleRequest) -> Response:
-    """Remove an account and assign its records to another author."""
     reassign_to = console_request.form_text("reassign_to")
 
     async def change(tx: Transaction, person: Person) -> None:

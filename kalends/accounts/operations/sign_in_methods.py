@@ -85,7 +85,6 @@ async def create_link(tx: Transaction, user_id: int, purpose: Purpose, base_url:
 
 
 async def find_link(tx: Transaction, token: str) -> Row | None:
-    """Return a valid link's purpose and user."""
     return await session_tables.find_token(tx, hash_token(token)) if len(token) <= MAX_TOKEN_LENGTH else None
 
 

@@ -37,7 +37,6 @@ async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
 
 
 async def list_users(tx: Transaction, role: str = "", search: str = "", limit: int | None = None) -> list[Row]:
-    """Return accounts sorted by ID, optionally filtered by role or by text in the login or e-mail address."""
     return await user_tables.list_users(tx, read_role(role) if role else "", search, limit)
 
 

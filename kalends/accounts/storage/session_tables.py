@@ -132,7 +132,6 @@ async def remove_token(tx: Transaction, token_hash: bytes) -> bool:
 
 
 async def remove_tokens(tx: Transaction, user_id: int, purpose: str | None = None) -> None:
-    """Remove a user's one-time tokens, optionally only for one purpose."""
     await tx.execute(
         Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND user_id = ?", tx.site.id, user_id)
         + (Sql("AND purpose = ?", purpose) if purpose else Sql(""))

@@ -91,7 +91,6 @@ async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
 
 
 async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> bool:
-    """Return whether this user has signed in from this IP address before."""
     query = """
         SELECT true FROM users u
         WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) AND (

@@ -39,7 +39,6 @@ class Canvas:
         self._image.paste(Image.composite(lower, upper, gradient), (0, 0))
 
     def glow(self, x: float, y: float, radius: float, colour: str, strength: float) -> None:
-        """Draw a soft light."""
         edge = int(2 * radius * SCALE)
         light = Image.radial_gradient("L").resize((edge, edge))
         mask = light.point([max(0, int((255 - 1.4 * value) * strength)) for value in range(256)])

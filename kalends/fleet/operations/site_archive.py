@@ -95,7 +95,6 @@ async def _write_tables(
 async def _write_images(
     snapshot: SiteSnapshot, archive: ArchiveWriter, library: Library, on_progress: ProgressCallback
 ) -> list[str]:
-    """Write the image files; return the names of missing files."""
     missing: list[str] = []
     names = await snapshot.list_files()
     for done, name in enumerate(names, 1):

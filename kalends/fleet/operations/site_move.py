@@ -196,7 +196,6 @@ class SiteMover:
         return count
 
     async def run(self, first: str) -> None:
-        """Run all steps, starting with the given one."""
         names = [step.name for step in STEPS]
         for step in STEPS[names.index(first) :]:
             self.watch(f"before {step.name}")

@@ -109,7 +109,6 @@ class CellRevisions:
         return None
 
     async def find_site_id(self, host: str) -> int | None:
-        """Look up a host's site ID in the directory."""
         location = await self._cells.router.find(host)
         return location.site_id if location else None
 

@@ -132,7 +132,6 @@ async def list_cells(directory_url: str) -> list[CellEntry]:
 
 
 async def list_sites(directory_url: str, cell: str = "") -> list[DirectorySite]:
-    """Return a cell's sites, or all sites, with their hosts."""
     async with connect(directory_url) as connection:
         query = """
             SELECT s.id, s.cell, s.target,
@@ -150,7 +149,6 @@ async def find_site(directory_url: str, key: SiteKey) -> Location:
 
 
 async def set_accepts_new(directory_url: str, cell: str, *, accepts_new: bool) -> None:
-    """Allow or forbid placing new sites in a cell."""
     async with _change_directory(directory_url) as connection:
         sql = "UPDATE kalends_directory.cells SET accepts_new = $2 WHERE name = $1"
         if await connection.execute(sql, cell, accepts_new) == "UPDATE 0":

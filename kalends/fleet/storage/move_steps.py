@@ -181,7 +181,6 @@ async def begin_move(directory_url: str, move_id: UUID, site_id: int, source: st
 
 
 async def record_step(directory_url: str, move: Move, step: str) -> None:
-    """Store a move's last completed step."""
     async with connect(directory_url) as connection:
         statement = """
             UPDATE kalends_directory.moves SET step = $2, changed_at = now()

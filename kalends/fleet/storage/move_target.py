@@ -217,7 +217,6 @@ async def _add_hosts(connection: Any, move: Move, hosts: Sequence[str]) -> None:
 
 
 async def add_jobs(target: Cell, jobs: str) -> None:
-    """Enqueue jobs from the source, given as a JSON array of rows."""
     async with connect(target.url) as connection:
         await connection.execute(INSERT_JOBS, jobs)
 

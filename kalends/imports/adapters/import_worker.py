@@ -47,7 +47,6 @@ class ImportWorker:
         return _decode((await self._run_job(path, file_format, options))["parsed"])
 
     async def parse_table(self, path: Path, file_format: Format, options: Options) -> ParsedTable:
-        """Parse a table, and also return its columns and a preview."""
         result = await self._run_job(path, file_format, options)
         return ParsedTable(
             _decode(result["parsed"]), decode_values(result["columns"]), decode_values(result["preview"])

@@ -69,7 +69,6 @@ def write_csv(headers: Sequence[str], rows: Iterable[Sequence[Value]]) -> bytes:
 
 
 def write_xlsx(headers: Sequence[str], rows: Iterable[Sequence[Value]]) -> bytes:
-    """Write a table as a spreadsheet with a frozen header row."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _PARTS.items():

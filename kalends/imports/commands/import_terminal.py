@@ -66,14 +66,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Runs commands on one site and prints their results."""
-
     database: SiteDatabase
     tools: Tools
     site_id: int
 
     async def import_origin(self, origin: Origin, *, is_applied: bool, is_confirmed: bool) -> None:
-        """Plan an import and show the plan; apply it if requested."""
         source_id = await self._prepare_source(origin)
         options = {"input": "url" if origin.is_address else "file", "by_command": True}
         with show_progress() as report:
@@ -93,7 +90,6 @@ class Terminal:
             typer.echo(f"Nothing was changed. Apply this plan with `kalends import apply {run_id}`.")
 
     async def apply_plan(self, run_id: int, numbers: list[int] | None, *, is_confirmed: bool = False) -> None:
-        """Apply a plan with a progress bar, and print the result."""
         async with self.database.transaction(self.site_id, utc_now(), writing=is_confirmed) as tx:
             run = await fetch_run(tx, run_id)
             if is_confirmed:

@@ -91,7 +91,6 @@ class RowView:
 
 
 async def make_rows(console_request: ConsoleRequest, tx: Transaction, rows: Sequence[Row]) -> list[RowView]:
-    """Return rows for the table, including the names of linked records."""
     locale = make_locale(console_request)
     names = {kind: await _find_names(console_request, tx, kind, rows) for kind in {row["kind"] for row in rows}}
     return [_make_row(row, names[row["kind"]], locale) for row in rows]
@@ -176,8 +175,6 @@ UNCHANGED: Final = "unchanged"
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A plan's row counts."""
-
     by_action: Mapping[str, int]
     pending: int
     pending_by_action: Mapping[str, int]
@@ -188,7 +185,6 @@ class Tally:
 
 
 async def show_run(console_request: ConsoleRequest, error: ApiError | None = None) -> Response:
-    """Show a run: its progress, or its plan with the reason for each row."""
     action = console_request.query_value("action")
     action = action if action in ACTIONS else ""
     async with console_request.transaction() as tx:

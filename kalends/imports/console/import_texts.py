@@ -128,7 +128,6 @@ LABELS: Final = {
 
 
 def describe_row(action: str, state: str, kind: str) -> str:
-    """Return the ID of the message that describes a row's effect."""
     if action == "gone" and kind in DELETED_KINDS and state in DELETED:
         return DELETED[state]
     if kind in ("venues", "organizers") and (action, state) in PLACE_TEXTS:

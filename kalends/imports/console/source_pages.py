@@ -40,7 +40,6 @@ NULLABLE: Final = ("interval", "default_category")
 
 
 def read_form(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the submitted fields as API parameters."""
     sent = {name: _read_text(form[name]) for name in FIELDS if name in form}
     return {name: None if name in NULLABLE and not value else value for name, value in sent.items()}
 
@@ -52,7 +51,6 @@ def _read_text(value: object) -> str:
 
 
 def make_texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the field values of a source or a submitted form as text."""
     given = {"kind": "ical", "timezone": "", **DEFAULTS, **values}
     return {name: _make_text(given.get(name)) for name in FIELDS}
 
@@ -89,7 +87,6 @@ FILE_TYPES: Final = ".ics,.csv,.xlsx,.xls,.ods,text/calendar,text/csv"
 
 
 async def show_sources(console_request: ConsoleRequest) -> Response:
-    """Show all sources with their states, and the latest runs."""
     async with console_request.transaction() as tx:
         rows = await import_lists.list_sources(tx)
         latest = await import_lists.list_runs(tx, limit=SHOWN_RUNS)
@@ -198,7 +195,6 @@ async def _show_form(
 
 
 async def show_source(console_request: ConsoleRequest, error: ApiError | None = None) -> Response:
-    """Show a source: its state, runs and available actions."""
     async with console_request.transaction() as tx:
         row = await requests.fetch_source(tx, _read_id(console_request))
         latest = await import_lists.list_runs(tx, source_id=row["id"], limit=SHOWN_RUNS)
@@ -216,7 +212,6 @@ async def show_source(console_request: ConsoleRequest, error: ApiError | None = 
 
 
 async def start_run(console_request: ConsoleRequest) -> Response:
-    """Start a run with the source's address or an uploaded file, and redirect to it."""
     _, file = await _read_upload(console_request)
     try:
         async with console_request.write() as tx:
@@ -289,7 +284,6 @@ class PreviewRow:
 
 
 async def show_columns(console_request: ConsoleRequest) -> Response:
-    """Show a table's first rows and the meaning of each column."""
     run = await _read_run(console_request)
     preview = decode(run["preview"])
     columns: list[dict[str, Any]] = preview["columns"]
@@ -310,7 +304,6 @@ async def show_columns(console_request: ConsoleRequest) -> Response:
 
 
 async def save_columns(console_request: ConsoleRequest) -> Response:
-    """Store the meaning of each column, and plan again."""
     run = await _read_run(console_request)
     columns = _read_columns(console_request, run)
     async with console_request.write() as tx:

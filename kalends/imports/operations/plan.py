@@ -292,7 +292,6 @@ def reject(imported: ImportedRecord, reason: Message) -> PlanRow:
 
 
 def reject_input(rejection: Rejection) -> PlanRow:
-    """Return the row for input that could not become a record."""
     reason = rejection.reason
     if rejection.column:
         reason = Message(

@@ -279,7 +279,6 @@ async def read_source(_: None, context: OperationContext) -> Outcome:
 
 
 async def create_source(_: None, context: OperationContext) -> Outcome:
-    """Add a source owned by the caller."""
     require_importer(context)
     tx, values = context.transaction, {**DEFAULTS, **context.values}
     await _check(tx, values)
@@ -371,7 +370,6 @@ def _schedule(tx: Transaction, values: Mapping[str, Any]) -> dict[LiteralString,
 
 
 async def list_runs(_: None, context: OperationContext) -> Outcome:
-    """List the runs of one or all sources, newest first."""
     require_importer(context)
     values, limit = context.values, context.values.get("per_page", 20)
     rows = await import_lists.list_runs(
@@ -387,7 +385,6 @@ async def read_run(_: None, context: OperationContext) -> Outcome:
 
 
 async def list_rows(_: None, context: OperationContext) -> Outcome:
-    """List a plan's rows in the order in which they are applied."""
     require_importer(context)
     tx, values, limit = context.transaction, context.values, context.values.get("per_page", 100)
     run = await fetch_run(tx, context.record_id)

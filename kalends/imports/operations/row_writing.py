@@ -341,7 +341,6 @@ async def _read_columns(tx: Transaction, kind: Kind, columns: Mapping[str, Any],
 
 
 async def _has_uid(tx: Transaction, kind: Kind, uid: str, own_id: int) -> bool:
-    """Return whether another record has this UID."""
     others = " WHERE site_id = ? AND uid = ? AND id <> ?"
     return bool(await tx.fetch_value(Sql("SELECT true FROM " + kind.name + others, tx.site.id, uid, own_id)))
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 async def fetch_source(tx: Transaction, source_id: int) -> Row:
-    """Return a source. Raise ApiError if it does not exist."""
     source = await import_tables.find_source(tx, source_id)
     if source is None:
         raise errors.import_not_found()
@@ -42,7 +41,6 @@ async def fetch_source(tx: Transaction, source_id: int) -> Row:
 
 
 async def fetch_run(tx: Transaction, run_id: int) -> Row:
-    """Return a run. Raise ApiError if it does not exist."""
     run = await import_tables.find_run(tx, run_id)
     if run is None:
         raise errors.import_not_found()
@@ -107,7 +105,6 @@ class FetchedFile:
 
 
 def make_fetcher(allowed_networks: Sequence[AllowedNetwork] = ()) -> "Fetcher":
-    """Return an HTTP client for imports, with separate limits."""
     from kalends.adapters.safe_fetch import Fetcher
 
     return Fetcher(allowed_networks, seconds=FETCH_TIMEOUT, max_concurrent=MAX_CONCURRENT)
@@ -221,8 +218,6 @@ SIGNATURES: Final[Mapping[bytes, Format]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools that imports need besides the database."""
-
     worker: ImportWorker
     fetcher: "Fetcher"
     library: Library | None = None  # if None, images are skipped

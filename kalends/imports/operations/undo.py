@@ -125,7 +125,6 @@ async def _load_records(tx: Transaction, undone: Sequence[Undone]) -> dict[tuple
 
 
 def _check(tx: Transaction, run: Row) -> None:
-    """Raise unless the run can be undone."""
     if run["undoes"] is not None or run["state"] not in UNDOABLE_STATES or run["first_revision"] is None:
         raise errors.import_state(run["state"])
     if run["first_revision"] <= tx.site.trimmed_revision:
@@ -160,8 +159,6 @@ async def _read_sent_fields(tx: Transaction, run_id: int) -> dict[tuple[str, int
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """Data for planning an undo: the run's changes and later edits."""
-
     tx: Transaction
     events: Sequence[int]  # the run's events
     sent: Mapping[tuple[str, int], dict[str, Any]]  # fields changed by the run's rows
@@ -322,7 +319,6 @@ async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Ap
 
 
 async def _is_edited(tx: Transaction, undone: Undone) -> bool:
-    """Return whether people have changed a record since the run."""
     return (undone.kind, undone.record_id) in await import_tables.list_edited_records(tx, undone.last_revision)
 
 

@@ -209,7 +209,6 @@ def _apply_dates(
 
 
 def _check_dates(recurrence: Recurrence) -> None:
-    """Raise if every date is excluded."""
     last = datetime(min(recurrence.start.year + MAX_YEARS, LAST_YEAR), 12, 31)
     part, removed = _define(recurrence).parts[0], set(recurrence.removed)
     if not recurrence.added and all(slot in removed for slot in part.slots(last)):

@@ -42,7 +42,6 @@ class ImportedRecord:
 
     @property
     def title(self) -> str:
-        """Return the record's name, as shown in plans."""
         names = ("title", "name", "venue", "organizer", "login")
         return str(next((self.values[name] for name in names if self.values.get(name)), self.identity))
 

@@ -96,8 +96,6 @@ def read_rows(
 
 
 class _Reader:
-    """Collects a table's records, rejections and preview."""
-
     def __init__(self, table: _Table, defaults: Mapping[str, Any]) -> None:
         self._table, self._defaults = table, defaults
         self._seen: dict[str, int] = {}
@@ -205,7 +203,6 @@ def _clean_cell(cell: Cell) -> Cell:
 
 
 def _trim(row: list[Cell]) -> list[Cell]:
-    """Remove empty cells at the end of a row."""
     while row and row[-1] in ("", None):
         row = row[:-1]
     return row

@@ -139,7 +139,6 @@ async def save_file(tx: Transaction, source_id: int, name: str, content: bytes) 
 
 
 async def read_file(tx: Transaction, source_id: int) -> Record | None:
-    """Return the name and content of a source's file."""
     return await tx.fetch_one(
         Sql("SELECT name, content FROM import_files WHERE site_id = ? AND source_id = ?", tx.site.id, source_id)
     )

@@ -52,7 +52,6 @@ def encode_imported(record: ImportedRecord) -> dict[str, Any]:
 
 
 def decode_imported(row: Record) -> ImportedRecord:
-    """Return a plan row's imported record."""
     stored = orjson.loads(row["imported"])
     if stored.get("question") is not None:
         stored["question"] = decode_message(stored["question"])
@@ -65,7 +64,6 @@ def decode_imported(row: Record) -> ImportedRecord:
 
 
 async def add_source(tx: Transaction, values: Columns) -> int:
-    """Add a source and return its ID. The site must be locked."""
     source_id = await _next_id(tx, "import_sources")
     await add(tx, "import_sources", {"id": source_id, "created_at": tx.now, **values})
     return source_id
@@ -172,7 +170,6 @@ async def note_absences(tx: Transaction, source_id: int, absent: Collection[tupl
 
 
 async def find_record_ids(tx: Transaction, source_id: int, kind: str, identities: Collection[str]) -> dict[str, int]:
-    """Return record IDs by their identity in the source."""
     where = OF_SOURCE + " AND kind = ? AND identity = ANY(?) AND recurrence_id = ''"
     rows = await tx.fetch_all(
         Sql("SELECT identity, record_id FROM import_items" + where, tx.site.id, source_id, kind, list(identities))
@@ -276,7 +273,6 @@ async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
 
 
 async def count_rows(tx: Transaction, run_id: int, column: LiteralString = "action") -> dict[str, int]:
-    """Return row counts by action or by state."""
     query = "SELECT " + column + ", count(*) AS number FROM import_rows" + OF_RUN + " GROUP BY " + column
     return {row[column]: row["number"] for row in await tx.fetch_all(Sql(query, tx.site.id, run_id))}
 

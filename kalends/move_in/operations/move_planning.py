@@ -48,8 +48,6 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """A run's action for one record."""
-
     action: str
     record: ImportedRecord | None
     kind: str

@@ -102,7 +102,6 @@ async def _write_image(
     item: Row | None,
     fetched: FetchResult | InvalidValue | None,
 ) -> int:
-    """Create or update an image with its ID, author, date and texts; return the ID."""
     tx, library = context.transaction, context.library
     if library is None:
         raise AssertionError("images without a media library")
@@ -142,7 +141,6 @@ def _read_image_columns(imported: ImportedRecord, author_ids: Mapping[str, int])
 
 
 async def _write_user(tx: Transaction, imported: ImportedRecord, item: Row | None) -> tuple[int, str]:
-    """Create or update an account; return its ID and origin."""
     if item is None or not await user_tables.has_user(tx, item["record_id"]):
         return await _find_or_add(tx, imported)
     if item["fingerprint"] == CREATED:

@@ -210,7 +210,6 @@ def _map_move_in(snapshot: Snapshot, base_url: str, options: Mapping[str, Any]) 
 
 
 def _hash_input(snapshot: Snapshot) -> bytes:
-    """Return a hash that identifies a snapshot's crawl."""
     facts = [snapshot.read_fact(name) for name in ("url", "crawl")]
     return hashlib.sha256(orjson.dumps(facts)).digest()
 

@@ -128,7 +128,6 @@ class Snapshot:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the latest crawl was completed."""
         return bool(self.read_fact("complete", False))
 
 

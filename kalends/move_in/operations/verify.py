@@ -78,8 +78,6 @@ class Difference:
 
 @dataclass(slots=True)
 class Verification:
-    """The numbers of compared records and addresses, and the differences."""
-
     compared: dict[str, int] = field(default_factory=dict[str, int])
     differences: list[Difference] = field(default_factory=list[Difference])
 
@@ -94,8 +92,6 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What was imported, and the resulting record IDs."""
-
     move_in: MoveIn
     records: Sequence[ImportedRecord]
     ids: Mapping[Key, int]

@@ -60,8 +60,6 @@ class SiteFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlugRedirect:
-    """A former slug that redirected to its record."""
-
     kind: str
     identity: str
     slug: str

@@ -17,7 +17,6 @@ DROP_INVALID: Final = """
 
 
 def run_file(migration: str) -> None:
-    """Run a migration's `.sql` file in the migration's transaction."""
     _run(Path(migration).with_suffix(".sql").read_text(encoding="utf-8"))
 
 
