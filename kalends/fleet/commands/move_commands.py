@@ -27,14 +27,20 @@ def move_site(
     abort: Annotated[bool, typer.Option("--abort", help="Undo a move that was not switched yet.")] = False,
 ) -> None:
     """Move a site to another cell while it is being used."""
+    from kalends.fleet.operations import site_move
+
     if [bool(to), resume, abort].count(True) != 1 or (dry_run and not to) or (not site and not resume):
         fail("Pass a site with --to CELL or --abort, or --resume.")
     if dry_run:
-        _print_survey(asyncio.run(_survey(site, to)))
+        setup = _make_setup(site_move.ignore_progress)
+        _print_survey(asyncio.run(site_move.survey_move(setup, read_site(site), to)))
         return
     with show_progress() as report:
         setup = _make_setup(report)
-        moves = [asyncio.run(_move(setup, site, to))] if to else asyncio.run(_end(setup, site, resume=resume))
+        if to:
+            moves = [asyncio.run(site_move.move_site(setup, read_site(site), to))]
+        else:
+            moves = asyncio.run(_end(setup, site, resume=resume))
     for move in moves:
         _print_outcome(move)
     if not moves:
@@ -55,7 +61,7 @@ def list_moves(
     url = load_directory().directory_url
 
     async def read() -> "list[Move]":
-        site_id = (await move_steps.find_site(url, read_site(site))).id if site else None
+        site_id = (await move_steps.find_site(url, read_site(site))).site_id if site else None
         return await move_steps.list_moves(url, unfinished, site_id, limit and limit + 1)
 
     moves = asyncio.run(read())
@@ -83,24 +89,12 @@ def _make_setup(report: ProgressReport) -> "MoveSetup":
     return MoveSetup(settings.directory_url, settings.owner_urls, report=report)
 
 
-async def _survey(site: str, to: str) -> "MoveSurvey":
-    from kalends.fleet.operations import site_move
-
-    return await site_move.survey_move(_make_setup(site_move.ignore_progress), read_site(site), to)
-
-
-async def _move(setup: "MoveSetup", site: str, to: str) -> "Move":
-    from kalends.fleet.operations import site_move
-
-    return await site_move.move_site(setup, read_site(site), to)
-
-
 async def _end(setup: "MoveSetup", site: str, *, resume: bool) -> "list[Move]":
     """Resume or abort one site's unfinished moves, or all unfinished moves."""
     from kalends.fleet.operations import site_move
     from kalends.fleet.storage.move_steps import find_site, list_moves
 
-    site_id = (await find_site(setup.directory_url, read_site(site))).id if site else None
+    site_id = (await find_site(setup.directory_url, read_site(site))).site_id if site else None
     unfinished = await list_moves(setup.directory_url, unfinished=True, site_id=site_id)
     act = site_move.resume_move if resume else site_move.abort_move
     return [await act(setup, move) for move in unfinished]

@@ -279,13 +279,13 @@ async def survey_move(setup: MoveSetup, site: str | int, target: str) -> MoveSur
     """Return what a move would copy and what prevents it, without changing anything."""
     found = await move_steps.find_site(setup.directory_url, site)
     if found.cell == target:
-        raise MoveError("Site {site} is in the cell {target} already.", site=found.id, target=target)
+        raise MoveError("Site {site} is in the cell {target} already.", site=found.site_id, target=target)
     await move_steps.check_target(setup.directory_url, target)
-    surveyed = await survey(setup.find_cell(found.cell), setup.find_cell(target), found.id)
-    unfinished = await move_steps.list_moves(setup.directory_url, unfinished=True, site_id=found.id)
+    surveyed = await survey(setup.find_cell(found.cell), setup.find_cell(target), found.site_id)
+    unfinished = await move_steps.list_moves(setup.directory_url, unfinished=True, site_id=found.site_id)
     if not unfinished:
         return surveyed
-    problem = f"Site {found.id} has an unfinished move. Run `kalends site move --resume` or `--abort`."
+    problem = f"Site {found.site_id} has an unfinished move. Run `kalends site move --resume` or `--abort`."
     return replace(surveyed, problems=[problem, *surveyed.problems])
 
 
@@ -295,7 +295,7 @@ async def move_site(setup: MoveSetup, site: str | int, target: str) -> Move:
         raise UnmetConditions(surveyed.problems)
     found = await move_steps.find_site(setup.directory_url, site)
     async with move_steps.lock_source(setup.directory_url, found.cell, setup.limits.session_timeout) as lock:
-        return await _start_move(setup, lock, found.id, found.cell, target)
+        return await _start_move(setup, lock, found.site_id, found.cell, target)
 
 
 async def resume_move(setup: MoveSetup, move: Move) -> Move:

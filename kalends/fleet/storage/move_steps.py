@@ -23,7 +23,10 @@ from uuid import UUID
 import asyncpg
 
 from kalends.core.errors import InvalidValue
-from kalends.store.problems import CONNECTION_ERRORS, UNAVAILABLE_ERRORS, DatabaseUnavailable, connect
+from kalends.fleet.storage import directory
+from kalends.fleet.storage.directory import Location
+from kalends.store.problems import CONNECTION_ERRORS, DRIVER_ERRORS, DatabaseUnavailable, connect
+from kalends.store.sites import SiteConflict
 
 # SQLSTATEs of temporary errors: lost connections, shutdowns, locks, conflicts, standbys, timeouts, no resources.
 TEMPORARY_STATES: Final = ("08", "57P", "55P03", "40", "25006", "25P03", "53", "57014")
@@ -97,13 +100,6 @@ class Move:
         return name_objects(self.site_id, self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectorySite:
-    id: int
-    cell: str
-    target: str | None
-
-
 def name_objects(site_id: int, move_id: UUID) -> str:
     return f"kalends_move_{site_id}_{move_id.hex[:12]}"
 
@@ -115,19 +111,11 @@ def is_temporary(error: BaseException) -> bool:
     return isinstance(error, (DatabaseUnavailable, TimeoutError, *CONNECTION_ERRORS))
 
 
-async def find_site(directory_url: str, site: str | int) -> DirectorySite:
-    async with connect(directory_url) as connection:
-        row = await connection.fetchrow(
-            """
-            SELECT s.id, s.cell, s.target FROM kalends_directory.sites s
-            WHERE s.id = coalesce($1, (SELECT h.site_id FROM kalends_directory.hosts h WHERE h.host = $2))
-            """,
-            site if isinstance(site, int) else None,
-            site.lower() if isinstance(site, str) else None,
-        )
-    if row is None:
-        raise MoveError("There is no site {site} in the directory.", site=site)
-    return DirectorySite(**row)
+async def find_site(directory_url: str, site: str | int) -> Location:
+    try:
+        return await directory.find_site(directory_url, site.lower() if isinstance(site, str) else site)
+    except SiteConflict:
+        raise MoveError("There is no site {site} in the directory.", site=site) from None
 
 
 async def check_target(directory_url: str, target: str) -> None:
@@ -210,13 +198,8 @@ async def route_to_target(directory_url: str, move: Move, pause_ms: int | None, 
         """
         updated = await connection.execute(statement, move.id, pause_ms, step)
         if updated == "UPDATE 1":
-            await connection.execute(
-                """
-                UPDATE kalends_directory.sites SET cell = $2, target = NULL, changed_at = now() WHERE id = $1
-                """,
-                move.site_id,
-                move.target,
-            )
+            sql = "UPDATE kalends_directory.sites SET cell = $2, target = NULL, changed_at = now() WHERE id = $1"
+            await connection.execute(sql, move.site_id, move.target)
         rows = await connection.fetch("SELECT host FROM kalends_directory.hosts WHERE site_id = $1", move.site_id)
     return [row["host"] for row in rows]
 
@@ -240,11 +223,8 @@ async def end_aborted_move(directory_url: str, move: Move) -> None:
         """
         updated = await connection.execute(statement, move.id)
         if updated == "UPDATE 1":
-            await connection.execute(
-                "UPDATE kalends_directory.sites SET target = NULL, changed_at = now() WHERE id = $1 AND cell = $2",
-                move.site_id,
-                move.source,
-            )
+            sql = "UPDATE kalends_directory.sites SET target = NULL, changed_at = now() WHERE id = $1 AND cell = $2"
+            await connection.execute(sql, move.site_id, move.source)
 
 
 @dataclass(slots=True)
@@ -276,7 +256,7 @@ class SourceLock:
         async with self._turn:
             try:
                 await self._connection.execute("SELECT", timeout=self.seconds)
-            except UNAVAILABLE_ERRORS:
+            except DRIVER_ERRORS:
                 await self.acquire()
 
     async def keep(self) -> None:
@@ -284,7 +264,7 @@ class SourceLock:
         while True:
             await asyncio.sleep(self.seconds / 4)
             # The next step reports persistent errors.
-            with suppress(MoveError, DatabaseUnavailable, *UNAVAILABLE_ERRORS):
+            with suppress(MoveError, DatabaseUnavailable, *DRIVER_ERRORS):
                 await self.verify()
 
     async def release(self) -> None:
