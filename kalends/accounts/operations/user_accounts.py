@@ -50,7 +50,7 @@ async def set_role(tx: Transaction, login: str, role: str) -> None:
     user_id = await _lock_user(tx, login)
     if role != "administrator":
         await _keep_administrator(tx, user_id, login)
-    await user_tables.set_role(tx, user_id, role)
+    await user_tables.change_user(tx, user_id, {"role": role})
     await session_tables.end_sessions(tx, user_id)
 
 
@@ -58,12 +58,12 @@ async def disable_user(tx: Transaction, login: str) -> None:
     """Disable sign-in for an account and end its sessions; its records and application passwords remain."""
     user_id = await _lock_user(tx, login)
     await _keep_administrator(tx, user_id, login)
-    await user_tables.set_disabled(tx, user_id, disabled=True)
+    await user_tables.change_user(tx, user_id, {"disabled_at": tx.now})
     await end_all_sessions(tx, user_id)
 
 
 async def enable_user(tx: Transaction, login: str) -> None:
-    await user_tables.set_disabled(tx, await _lock_user(tx, login), disabled=False)
+    await user_tables.change_user(tx, await _lock_user(tx, login), {"disabled_at": None})
 
 
 async def rename_user(tx: Transaction, login: str, new_login: str) -> None:
@@ -77,14 +77,15 @@ async def set_email(tx: Transaction, login: str, email: str) -> None:
     user_id, email = await _lock_user(tx, login), parse_argument("EMAIL", read_email, email)
     if email and await user_tables.find_user(tx, email, email) not in (None, user_id):
         raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=email)
-    await user_tables.set_email(tx, user_id, email)
+    await user_tables.change_user(tx, user_id, {"email": email})
 
 
 async def set_profile(tx: Transaction, login: str, display_name: str, language: str) -> None:
     """Change the display name and the console language; "" means the browser's language."""
     name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
     user_id = await require_user(tx, login)
-    await user_tables.set_profile(tx, user_id, name or login, (language and find_language(language)) or "")
+    chosen = (language and find_language(language)) or ""
+    await user_tables.change_user(tx, user_id, {"display_name": name or login, "language": chosen})
 
 
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
@@ -112,7 +113,7 @@ async def set_account_password(tx: Transaction, login: str, password: str) -> No
 
 async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -> None:
     """Replace an account's password, end its sessions, and invalidate its sign-in and reset links."""
-    await user_tables.set_password_hash(tx, user_id, password_hash)
+    await user_tables.change_user(tx, user_id, {"password_hash": password_hash})
     await end_all_sessions(tx, user_id)
 
 
@@ -291,12 +292,5 @@ async def _find_free_login(tx: Transaction, email: str) -> str:
 
 def _make_person(row: Row) -> Person:
     state = State.DISABLED if row["disabled_at"] else State.ACTIVE if row["has_access"] else State.INVITED
-    return Person(
-        id=row["id"],
-        login=row["login"],
-        name=row["display_name"] or row["login"],
-        email=row["email"],
-        role=row["role"],
-        state=state,
-        last_seen_at=row["last_seen_at"],
-    )
+    name = row["display_name"] or row["login"]
+    return Person(row["id"], row["login"], name, row["email"], row["role"], state, row["last_seen_at"])

@@ -147,20 +147,10 @@ class Passkey:
 
 async def add_passkey(tx: Transaction, credential_id: bytes, passkey: Passkey, name: str) -> bool:
     """Add a passkey; return False if it already exists."""
-    added = await tx.fetch_value(
-        Sql(
-            """INSERT INTO passkeys (site_id, credential_id, user_id, public_key, sign_count, name, created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING true""",
-            tx.site.id,
-            credential_id,
-            passkey.user_id,
-            passkey.public_key,
-            passkey.sign_count,
-            name,
-            tx.now,
-        )
-    )
-    return bool(added)
+    statement = """INSERT INTO passkeys (site_id, credential_id, user_id, public_key, sign_count, name, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING true"""
+    values = (credential_id, passkey.user_id, passkey.public_key, passkey.sign_count, name, tx.now)
+    return bool(await tx.fetch_value(Sql(statement, tx.site.id, *values)))
 
 
 async def find_passkey(tx: Transaction, credential_id: bytes) -> Passkey | None:

@@ -114,29 +114,19 @@ async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> Non
 
     `subjects` maps each subject to the seconds per forgiven failure.
     """
-    await tx.execute(
-        Sql(
-            """
-            WITH old AS (
-                DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
-            )
-            INSERT INTO login_failures AS f (site_id, subject, count, counted_at)
-            SELECT ?::bigint, s.subject, 1, ?::timestamptz FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
-            ON CONFLICT (site_id, subject) DO UPDATE SET counted_at = excluded.counted_at, count = 1 + greatest(0,
-                f.count - extract(epoch FROM excluded.counted_at - f.counted_at) / (
-                    SELECT s.seconds FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
-                    WHERE s.subject = f.subject))
-            """,
-            tx.site.id,
-            tx.now,
-            tx.site.id,
-            tx.now,
-            list(subjects),
-            list(subjects.values()),
-            list(subjects),
-            list(subjects.values()),
+    statement = """
+        WITH old AS (
+            DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
         )
-    )
+        INSERT INTO login_failures AS f (site_id, subject, count, counted_at)
+        SELECT ?::bigint, s.subject, 1, ?::timestamptz FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
+        ON CONFLICT (site_id, subject) DO UPDATE SET counted_at = excluded.counted_at, count = 1 + greatest(0,
+            f.count - extract(epoch FROM excluded.counted_at - f.counted_at) / (
+                SELECT s.seconds FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
+                WHERE s.subject = f.subject))
+    """
+    names, seconds, site_id, now = list(subjects), list(subjects.values()), tx.site.id, tx.now
+    await tx.execute(Sql(statement, site_id, now, site_id, now, names, seconds, names, seconds))
 
 
 async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: float) -> bool:
@@ -250,8 +240,8 @@ async def find_administrators(tx: Transaction) -> list[Record]:
     )
 
 
-async def set_disabled(tx: Transaction, user_id: int, *, disabled: bool) -> None:
-    await record_tables.change(tx, "users", user_id, {"disabled_at": tx.now if disabled else None})
+async def change_user(tx: Transaction, user_id: int, values: Mapping[LiteralString, object]) -> None:
+    await record_tables.change(tx, "users", user_id, values)
 
 
 async def set_login(tx: Transaction, user_id: int, login: str) -> None:
@@ -260,10 +250,6 @@ async def set_login(tx: Transaction, user_id: int, login: str) -> None:
         UPDATE users SET display_name = CASE WHEN display_name = login THEN ? ELSE display_name END, login = ?
         WHERE site_id = ? AND id = ?"""
     await tx.execute(Sql(statement, login, login, tx.site.id, user_id))
-
-
-async def set_email(tx: Transaction, user_id: int, email: str) -> None:
-    await record_tables.change(tx, "users", user_id, {"email": email})
 
 
 async def count_own_records(tx: Transaction, user_id: int) -> int:
@@ -322,18 +308,6 @@ async def add_imported_user(tx: Transaction, wanted_id: int | None, values: Mapp
 
 async def set_account(tx: Transaction, user_id: int, values: Mapping[str, object]) -> None:
     await record_tables.change(tx, "users", user_id, {name: values[name] for name in ACCOUNT_COLUMNS})
-
-
-async def set_profile(tx: Transaction, user_id: int, display_name: str, language: str) -> None:
-    await record_tables.change(tx, "users", user_id, {"display_name": display_name, "language": language})
-
-
-async def set_role(tx: Transaction, user_id: int, role: str) -> None:
-    await record_tables.change(tx, "users", user_id, {"role": role})
-
-
-async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -> None:
-    await record_tables.change(tx, "users", user_id, {"password_hash": password_hash})
 
 
 async def list_application_passwords(tx: Transaction, user_id: int) -> list[Record]:
