@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, islice
 from typing import Final
 
@@ -127,26 +128,20 @@ async def check_media(
 async def _check_image(database: SiteDatabase, library: Library, site_id: int, row: Row, now: datetime) -> ImageCheck:
     names = sorted({*row["names"], row["url"]})
     damaged_files = tuple([name for name in names if not await _is_intact(library, site_id, name)])
+    report = partial(ImageCheck, row["id"], len(names), damaged_files)
     if not damaged_files and row["has_sizes"]:
-        return ImageCheck(row["id"], len(names), damaged_files, is_complete=True)
+        return report(is_complete=True)
     if row["url"] in damaged_files:
-        return ImageCheck(
-            row["id"], len(names), damaged_files, is_complete=False, detail="the original image is missing"
-        )
+        return report(is_complete=False, detail="the original image is missing")
     try:
         is_repaired = await make_sizes(database, library, now, site_id, row["id"])
     except (InvalidValue, ApiError, MissingFile) as error:
         # An InvalidValue message is a predicate without a subject.
         detail = f"the original image {error}" if isinstance(error, InvalidValue) else str(error)
-        return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail=detail)
-    detail = "regenerated" if damaged_files else "missing sizes were generated"
-    return ImageCheck(
-        row["id"],
-        len(names),
-        damaged_files,
-        is_complete=is_repaired,
-        detail=detail if is_repaired else "the image changed during the check",
-    )
+        return report(is_complete=False, detail=detail)
+    if not is_repaired:
+        return report(is_complete=False, detail="the image changed during the check")
+    return report(is_complete=True, detail="regenerated" if damaged_files else "missing sizes were generated")
 
 
 async def _is_intact(library: Library, site_id: int, name: str) -> bool:

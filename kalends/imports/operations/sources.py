@@ -23,7 +23,7 @@ from kalends.imports.adapters.import_worker import Format, ImportWorker
 from kalends.imports.operations.plan import FindCandidates
 from kalends.imports.rules.import_records import ParsedSource
 from kalends.imports.storage import import_lists, import_tables
-from kalends.media.adapters.library import Library
+from kalends.media.adapters.library import Library, make_validators
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
@@ -131,8 +131,7 @@ async def fetch_file(
 
     Raise InvalidValue if fetching is not allowed or fails. Messages never contain what the server sent.
     """
-    validators = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-    headers = {"Accept": ACCEPT, **{name: value for name, value in validators.items() if value}}
+    headers = {"Accept": ACCEPT, **make_validators(etag, last_modified)}
     begun = time.perf_counter()
     response = await fetcher.get(read_source_url(url), into, limit=MAX_BYTES, headers=headers)
     seconds = time.perf_counter() - begun

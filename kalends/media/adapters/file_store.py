@@ -6,7 +6,7 @@ A key contains its file's hash, so a file never changes; storing it again only u
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -110,31 +110,30 @@ class BucketFileStore:
         )
 
     def modified(self, key: str) -> datetime | None:
-        from minio.error import S3Error
-
-        try:
-            last_modified: datetime = self._client.stat_object(self._bucket, key).last_modified
-        except S3Error as error:
-            if error.code in ("NoSuchKey", "NoSuchObject"):
-                return None
-            raise
-        return last_modified
+        found = self._find(self._client.stat_object, key)
+        return found.last_modified if found is not None else None
 
     def read(self, key: str) -> bytes | None:
-        from minio.error import S3Error
-
-        try:
-            response = self._client.get_object(self._bucket, key)
-        except S3Error as error:
-            if error.code in ("NoSuchKey", "NoSuchObject"):
-                return None
-            raise
+        response = self._find(self._client.get_object, key)
+        if response is None:
+            return None
         try:
             content: bytes = response.read()
         finally:
             response.close()
             response.release_conn()
         return content
+
+    def _find(self, request: Callable[[str, str], Any], key: str) -> Any:
+        """Return the answer to a request for an object; None if there is no such object."""
+        from minio.error import S3Error
+
+        try:
+            return request(self._bucket, key)
+        except S3Error as error:
+            if error.code in ("NoSuchKey", "NoSuchObject"):
+                return None
+            raise
 
     def remove(self, key: str) -> None:
         self._client.remove_object(self._bucket, key)

@@ -28,6 +28,9 @@ from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter
 from kalends.core.messages import Message
 from kalends.media.adapters.file_store import FileStore, create_work_directory, remove_work_directory
 
+if TYPE_CHECKING:
+    from kalends.adapters.safe_fetch import Fetcher
+
 COMMAND: Final = (sys.executable, "-I", str(Path(__file__).with_name("image_worker_main.py")))
 LIMITS: Final = Limits(megabytes=1024, file_megabytes=100, cpu_seconds=20, timeout=600.0, niceness=19)
 
@@ -126,10 +129,6 @@ def _error_for(code: str) -> InvalidValue | ApiError:
 
 
 # The library -----------------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from kalends.adapters.safe_fetch import Fetcher
 
 
 # Limits on concurrent and waiting storage operations.
@@ -261,11 +260,8 @@ class Library:
 
     async def fetch(self, site_id: int, url: str, *, etag: str = "", last_modified: str = "") -> FetchResult:
         """Fetch an image within all limits. With the last response's validators, fetch it only if it has changed."""
-        request_headers = {"Accept": ", ".join(image_types.BY_MIME)}
-        if etag:
-            request_headers["If-None-Match"] = etag
-        if last_modified:
-            request_headers["If-Modified-Since"] = last_modified
+        accept = {"Accept": ", ".join(image_types.BY_MIME)}
+        request_headers = {**accept, **make_validators(etag, last_modified)}
         async with self.open_work_directory() as directory:
             path = directory / "fetched"
             with translate_storage_errors(), path.open("w+b") as file:
@@ -344,6 +340,12 @@ class Library:
         if self._fetcher is None:
             self._fetcher = Fetcher(self._allowed_networks)
         return self._fetcher
+
+
+def make_validators(etag: str, last_modified: str) -> dict[str, str]:
+    """Return the headers of a conditional request, without empty ones."""
+    validators = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    return {name: value for name, value in validators.items() if value}
 
 
 def hash_file(path: Path) -> bytes:
