@@ -1,5 +1,6 @@
 """Import runs: the plan, its progress while it is applied, undo, and the list of all runs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -169,7 +170,6 @@ def _make_change(kind: Kind, name: str, group: Mapping[str, Any], names: Names, 
 ROWS_PER_PAGE: Final = 100
 RUNS_PER_PAGE: Final = 50
 BUSY: Final = ("planning", "applying")
-OPEN: Final = ("pending", "waiting")
 UNCHANGED: Final = "unchanged"
 
 
@@ -214,8 +214,7 @@ async def show_run(console_request: ConsoleRequest, error: ApiError | None = Non
 
 async def _read_rows(console_request: ConsoleRequest, tx: Transaction, run: Row, action: str) -> list[Row]:
     """Return a page of rows, plus one more row if there is a next page."""
-    cursor = console_request.query_value("cursor")
-    after = parse_id(cursor) or 0
+    after = parse_id(console_request.query_value("cursor")) or 0
     actions = [action] if action else [name for name in ACTIONS if name != UNCHANGED]
     return await import_lists.list_rows(tx, run["id"], actions=actions, after=after, limit=ROWS_PER_PAGE + 1)
 
@@ -228,24 +227,15 @@ def _make_next_url(run: Row, action: str, rows: Sequence[Row]) -> str:
 
 
 async def _count(tx: Transaction, run: Row) -> Tally:
-    by_action: dict[str, int] = {}
-    pending: dict[str, int] = {}
-    by_state: dict[str, int] = {}
+    by_action, by_state, pending = Counter[str](), Counter[str](), dict[str, int]()
     for row in await import_lists.count_rows(tx, run["id"]):
-        by_action[row["action"]] = by_action.get(row["action"], 0) + row["number"]
-        by_state[row["state"]] = by_state.get(row["state"], 0) + row["number"]
+        by_action[row["action"]] += row["number"]
+        by_state[row["state"]] += row["number"]
         if row["state"] == "pending":
             pending[row["action"]] = row["number"]
-    counts: dict[str, int] = serialize_run(run)["counts"]
-    return Tally(
-        by_action,
-        by_state.get("pending", 0),
-        pending,
-        by_state.get("waiting", 0),
-        by_state.get("applied", 0),
-        by_state.get("failed", 0),
-        counts.get("same", 0),
-    )
+    waiting, applied, failed = by_state["waiting"], by_state["applied"], by_state["failed"]
+    same = decode(run["counts"]).get("same", 0)
+    return Tally(by_action, by_state["pending"], pending, waiting, applied, failed, same)
 
 
 # Actions -------------------------------------------------------------------------------------
@@ -258,7 +248,7 @@ async def apply(console_request: ConsoleRequest) -> Response:
     form = console_request.form
     scope = read_params((SCOPE,), {"scope": console_request.form_text("scope") or "selected"})["scope"]
     if scope == "selected" and not form.get("rows"):
-        return redirect(_run_path(console_request), "no-rows-selected")
+        return redirect(f"{PATH}/runs/{_read_id(console_request)}", "no-rows-selected")
     names = {"all": (), "action": ("action",), "selected": ("rows",)}[scope]
     raw = {name: form[name] for name in (*names, "confirm") if name in form}
     return await _perform(
@@ -304,8 +294,7 @@ async def _perform(
 
 
 async def show_runs(console_request: ConsoleRequest) -> Response:
-    text = console_request.query_value("before")
-    before = parse_id(text)
+    before = parse_id(console_request.query_value("before"))
     async with console_request.transaction() as tx:
         rows = await import_lists.list_runs(tx, before=before, limit=RUNS_PER_PAGE + 1)
     next_before = rows[RUNS_PER_PAGE - 1]["id"] if len(rows) > RUNS_PER_PAGE else None
@@ -315,10 +304,6 @@ async def show_runs(console_request: ConsoleRequest) -> Response:
 
 def _read_id(console_request: ConsoleRequest) -> int:
     return int(console_request.path_params["id"])
-
-
-def _run_path(console_request: ConsoleRequest) -> str:
-    return f"{PATH}/runs/{_read_id(console_request)}"
 
 
 _RUN: Final = r"/imports/runs/(?P<id>\d{1,15})"

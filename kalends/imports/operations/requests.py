@@ -160,23 +160,17 @@ ROWS: Final = param("rows", ROW_NUMBERS, "Apply only these rows; rows that wait 
 
 # Sources, runs and plan rows as JSON ----------------------------------------------------------
 
-# A source's columns by parameter name, in JSON order.
-SOURCE_COLUMNS: Final[Mapping[str, LiteralString]] = {
-    "kind": "kind",
-    "name": "name",
-    "url": "url",
+_SOURCE_PARAMS: Final[tuple[LiteralString, ...]] = (
+    *("kind", "name", "url", "interval", "owner", "default_status", "default_category", "authority", "timezone"),
+    *("columns", "trust_rank", "allow_mass_deletion", "organizer_emails", "state"),
+)
+_OTHER_COLUMNS: Final[Mapping[str, LiteralString]] = {
     "interval": "interval_minutes",
     "owner": "owner_id",
-    "default_status": "default_status",
     "default_category": "default_category_id",
-    "authority": "authority",
-    "timezone": "timezone",
-    "columns": "columns",
-    "trust_rank": "trust_rank",
-    "allow_mass_deletion": "allow_mass_deletion",
-    "organizer_emails": "organizer_emails",
-    "state": "state",
 }
+# A source's columns by parameter name, in JSON order.
+SOURCE_COLUMNS: Final[Mapping[str, LiteralString]] = {name: _OTHER_COLUMNS.get(name, name) for name in _SOURCE_PARAMS}
 
 
 def serialize_source(row: Row) -> JsonObject:
