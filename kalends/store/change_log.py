@@ -5,7 +5,7 @@ visible in order and without gaps.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final, Literal, LiteralString
 
@@ -36,6 +36,8 @@ class Change:
     is_derived: bool = False
 
 
+# In the order in which `ChangeLog.flush` passes them.
+CHANGE_COLUMNS: Final = tuple(row.name for row in fields(Change))
 Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
 
 
@@ -78,7 +80,6 @@ class ChangeLog:
         return taken
 
     def take_term_id(self, wanted_id: int | None = None) -> int:
-        """Reserve `wanted_id`, which must be free, or the next ID. The counter never falls below a used ID."""
         self._count_new_record()
         taken = self.last_term_id + 1 if wanted_id is None else wanted_id
         self.last_term_id = max(self.last_term_id, taken)
@@ -91,9 +92,7 @@ class ChangeLog:
 
     def flush(self) -> Sql:
         """Build the statement that updates the site's row and inserts the entries."""
-        entries = self.entries
-        return Sql(
-            """
+        statement = """
             WITH updated AS (
                 UPDATE sites SET revision = ?, last_post_id = ?, last_term_id = ? WHERE id = ?
                 RETURNING id
@@ -106,23 +105,10 @@ class ChangeLog:
             FROM updated, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[],
                 ?::bigint[], ?::boolean[])
                 AS c (revision, kind, record_id, action, before, after, was_public, cause, is_derived)
-            """,
-            self.revision,
-            self.last_post_id,
-            self.last_term_id,
-            self.site_id,
-            self.user_id,
-            self.now,
-            [change.revision for change in entries],
-            [change.kind for change in entries],
-            [change.record_id for change in entries],
-            [change.action for change in entries],
-            [change.before for change in entries],
-            [change.after for change in entries],
-            [change.was_public for change in entries],
-            [change.cause for change in entries],
-            [change.is_derived for change in entries],
-        )
+        """
+        counters = (self.revision, self.last_post_id, self.last_term_id, self.site_id)
+        columns = [[getattr(change, name) for change in self.entries] for name in CHANGE_COLUMNS]
+        return Sql(statement, *counters, self.user_id, self.now, *columns)
 
     def enqueue_purge(self, traceparent: str) -> Sql:
         first, last = self.entries[0].revision, self.entries[-1].revision

@@ -11,7 +11,7 @@ import asyncpg
 from kalends.core.times import utc_now
 from kalends.store import problems
 from kalends.store.database import LOG_POSITION
-from kalends.store.problems import UNAVAILABLE_ERRORS, SchemaVersion, connect
+from kalends.store.problems import DRIVER_ERRORS, SchemaVersion, connect
 
 # Search indexes need functions marked LEAKPROOF (decision 0004). A restored dump lacks these marks.
 
@@ -120,7 +120,7 @@ async def find_excess_rights(database_url: str) -> str:
     """Describe the login's rights beyond the role `kalends_app`; "" if it has none or the database is unavailable."""
     try:
         connection = await asyncpg.connect(database_url, timeout=2, command_timeout=2)
-    except UNAVAILABLE_ERRORS:
+    except DRIVER_ERRORS:
         return ""
     try:
         row = await connection.fetchrow(
@@ -131,7 +131,7 @@ async def find_excess_rights(database_url: str) -> str:
             FROM pg_roles r WHERE r.rolname = current_user
             """
         )
-    except UNAVAILABLE_ERRORS:
+    except DRIVER_ERRORS:
         return ""
     finally:
         connection.terminate()

@@ -371,7 +371,7 @@ class Database:
             _terminate(connection)
             if isinstance(error, TimeoutError):
                 await self._distrust_connections()
-            if not isinstance(error, problems.UNAVAILABLE_ERRORS):
+            if not isinstance(error, problems.DRIVER_ERRORS):
                 raise
             raise (await self._explain_schema(error) or errors.unavailable()) from error
         finally:
@@ -414,7 +414,7 @@ class Database:
             row = await connection.fetchrow(problems.READ_VERSION, timeout=LOOKUP_TIMEOUT)
             if row and row["is_standby"]:
                 await self._reconnect(connection)
-        except problems.UNAVAILABLE_ERRORS as error:
+        except problems.DRIVER_ERRORS as error:
             _terminate(connection)
             if isinstance(error, TimeoutError):
                 await self._distrust_connections()
@@ -535,7 +535,7 @@ class Database:
             # The driver's timeout starts only after a pending cancellation has finished.
             async with asyncio.timeout(2):
                 await connection.execute("ROLLBACK")
-        except problems.UNAVAILABLE_ERRORS:
+        except problems.DRIVER_ERRORS:
             _terminate(connection)
 
 
@@ -572,7 +572,7 @@ async def _release(pool: Any, connection: Any) -> None:
 
     The transaction's outcome is already known, so ignore connection errors.
     """
-    with suppress(*problems.UNAVAILABLE_ERRORS):
+    with suppress(*problems.DRIVER_ERRORS):
         await pool.release(connection, timeout=CLOSE_TIMEOUT)
 
 

@@ -24,14 +24,10 @@ ROLE_STATES: Final = ("22023", "42501")
 # An extension is not available on the server, or its files are missing.
 EXTENSION_STATES: Final = ("0A000", "58P01")
 CONNECT_TIMEOUT: Final = 5.0
-# All errors that a statement outside the pools raises if the database cannot be used.
-DRIVER_ERRORS: Final = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-)
+# Errors that asyncpg raises when a connection is lost. InternalClientError occurs during type introspection.
+CONNECTION_ERRORS: Final = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+# All errors that a statement raises if the database cannot be used.
+DRIVER_ERRORS: Final = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
 # Names in metrics and the log for SQLSTATEs that lead to status 503 or 507.
 CAUSES: Final = {
     "25006": "read_only",
@@ -184,7 +180,7 @@ def explain(error: BaseException, url: str) -> Problem | None:
                 f"This user may not read {cause.filename}. Set `HOME` to its own home directory.",
                 Message("The database is unreachable."),
             )
-        if state is None and isinstance(cause, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError):
+        if state is None and isinstance(cause, CONNECTION_ERRORS):
             return Problem(
                 f"Cannot reach PostgreSQL at {target.address}. Is it running? Check `KALENDS_DATABASE_URL`.",
                 Message("The database is unreachable."),
@@ -287,7 +283,7 @@ async def connect(url: str, *, prepared: bool = True) -> AsyncIterator[Any]:
     """
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, statement_cache_size=100 if prepared else 0)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+    except DRIVER_ERRORS as error:
         raise DatabaseUnavailable(explain(error, url) or _quote(error, url)) from error
     try:
         yield connection
@@ -308,7 +304,7 @@ async def read_schema_version(url: str) -> SchemaVersion:
             return await fetch_version(connection)
         except asyncpg.InsufficientPrivilegeError as error:
             raise DatabaseUnavailable(NO_RIGHTS) from error
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        except DRIVER_ERRORS as error:
             raise DatabaseUnavailable(_quote(error, url)) from error
 
 
@@ -361,10 +357,6 @@ SQLSTATES: Final[dict[str, Callable[[], ApiError]]] = {
 }
 # The connection broke or PostgreSQL closed it, so a commit's outcome is unknown.
 BROKEN_CONNECTION_STATES: Final = ("08", "57P0")
-# Errors that asyncpg raises when a connection is lost. InternalClientError occurs during type introspection.
-CONNECTION_ERRORS: Final = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-# The same, plus timeouts and server errors.
-UNAVAILABLE_ERRORS: Final = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
 
 
 def translate_error(error: asyncpg.PostgresError) -> Exception:

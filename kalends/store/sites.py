@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, Self
 
 from asyncpg import Record
@@ -51,38 +51,14 @@ class Site:
 
     @classmethod
     def from_row(cls, row: Record) -> Self:
-        return cls(
-            id=row["id"],
-            name=row["name"],
-            base_url=row["base_url"] or "",
-            timezone=row["timezone"],
-            language=row["language"],
-            currency_symbol=row["currency_symbol"],
-            currency_position=row["currency_position"],
-            currency_code=row["currency_code"],
-            per_page=row["per_page"],
-            revision=row["revision"],
-            trimmed_revision=row["trimmed_revision"],
-            secret=row["secret"],
-            created_at=row["created_at"],
-            logo_url=row["logo_url"],
-            accent=row["accent"],
-            first_weekday=row["first_weekday"],
-            default_view=row["default_view"],
-            imprint_url=row["imprint_url"],
-            privacy_url=row["privacy_url"],
-            parent_url=row["parent_url"],
-            second_accent=row["second_accent"],
-            fonts=row["fonts"],
-            custom_css_hash=row["custom_css_hash"],
-            former_host=row["former_host"],
-            former_last_id=row["former_last_id"],
-        )
+        site_id, name, base_url, *others = _read_row(row)
+        return cls(site_id, name, base_url or "", *others)
 
 
 _read_settings: Final = attrgetter(
     *(field.name for field in fields(Site) if field.name not in ("revision", "trimmed_revision"))
 )
+_read_row: Final = itemgetter(*(field.name for field in fields(Site)))
 SITE_COLUMNS: Final = ", ".join(field.name for field in fields(Site))
 RECORD_TABLES: Final = ("events", "series", "venues", "organizers", "media", "categories", "tags")
 

@@ -192,21 +192,15 @@ async def keep_identity(tx: Transaction, site: SiteFacts, *, keep_ids: bool) -> 
     """Raise the counters above the old site's IDs, and store its host."""
     if not keep_ids:
         return
-    last_id = _round_up(site.highest_post_id)
-    tx.changes.last_post_id = max(tx.changes.last_post_id, last_id)
-    tx.changes.last_term_id = max(tx.changes.last_term_id, _round_up(site.highest_term_id))
-    await tx.execute(
-        Sql(
-            "UPDATE sites SET former_host = ?, former_last_id = greatest(former_last_id, ?), "
-            "last_post_id = ?, last_term_id = ?, last_user_id = greatest(last_user_id, ?) WHERE id = ?",
-            site.host,
-            last_id,
-            tx.changes.last_post_id,
-            tx.changes.last_term_id,
-            site.highest_user_id,
-            tx.site.id,
-        )
+    changes, last_id = tx.changes, _round_up(site.highest_post_id)
+    changes.last_post_id = max(changes.last_post_id, last_id)
+    changes.last_term_id = max(changes.last_term_id, _round_up(site.highest_term_id))
+    statement = (
+        "UPDATE sites SET former_host = ?, former_last_id = greatest(former_last_id, ?), "
+        "last_post_id = ?, last_term_id = ?, last_user_id = greatest(last_user_id, ?) WHERE id = ?"
     )
+    values = (site.host, last_id, changes.last_post_id, changes.last_term_id, site.highest_user_id, tx.site.id)
+    await tx.execute(Sql(statement, *values))
 
 
 def _round_up(number: int) -> int:
