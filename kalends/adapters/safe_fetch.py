@@ -130,7 +130,7 @@ class Fetcher:
     ) -> FetchResponse:
         literal = target.ip_literal
         ips = [literal] if literal is not None else await self._resolve_target(target)
-        if not ips or not all(self._may_connect(ip, target.port) for ip in ips):
+        if not ips or not all(egress.may_connect(ip, target.port, self._allowed_networks, self._ports) for ip in ips):
             raise unreachable()
         request_headers = {
             "Host": target.authority,
@@ -160,9 +160,6 @@ class Fetcher:
                     raise too_large(limit)
                 into.write(chunk)
             return FetchResponse(response.status, response_headers, size)
-
-    def _may_connect(self, ip: IpAddress, port: int) -> bool:
-        return egress.may_connect(ip, port, self._allowed_networks, self._ports)
 
     async def _resolve_target(self, target: Target) -> Sequence[IpAddress]:
         try:

@@ -19,9 +19,8 @@ from kalends.media import storage as media_storage
 from kalends.media.adapters.file_store import StoredFile, remove_old_work
 from kalends.media.adapters.library import Library, MissingFile
 from kalends.store import Row, job_queue
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Database
 from kalends.store.site_database import SiteDatabase
-from kalends.store.sql import Sql
 
 # Grace period for unreferenced files: an upload may be about to insert its record.
 ORPHAN_GRACE_PERIOD: Final = timedelta(days=1)
@@ -31,13 +30,13 @@ PAGE_SIZE: Final = 100
 async def make_sizes(database: SiteDatabase, library: Library, now: datetime, site_id: int, media_id: int) -> bool:
     """Generate an image's sizes and store them in its record, unless the image changes in the meantime."""
     async with database.transaction(site_id, now, writing=False) as tx:
-        image = await _fetch_row(tx, media_id)
+        image = await MEDIA.fetch(tx, media_id)
     if image is None or "/" in image["url"]:
         return False
     image_sizes = await library.make_sizes(site_id, dict(image))
     async with database.transaction(site_id, now, writing=True) as tx:
         await tx.lock_site(None)
-        row = await _fetch_row(tx, media_id)
+        row = await MEDIA.fetch(tx, media_id)
         if row is None or any(row[name] != image[name] for name in ("url", "focus_x", "focus_y")):
             return False  # The change has enqueued another job.
         if not await library.has_files(site_id, [name for name, _ in image_sizes.files]):
@@ -151,7 +150,3 @@ async def _is_intact(library: Library, site_id: int, name: str) -> bool:
     except ApiError:
         return False
     return content is not None and hashlib.sha256(content).hexdigest() == name.partition(".")[0]
-
-
-async def _fetch_row(tx: Transaction, media_id: int) -> Row | None:
-    return await tx.fetch_one(MEDIA.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, media_id)))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from kalends.calendar.kinds import BY_NAME
-from kalends.imports.operations.row_writing import Applied, fetch_row, write_imported
+from kalends.imports.operations.row_writing import Applied, write_imported
 from kalends.imports.rules.import_records import ImportedRecord
 from kalends.store.database import Database
 from tests.api.running_app import RunningApp
@@ -21,7 +21,7 @@ def write(app: RunningApp, source_id: int, *records: ImportedRecord, **options: 
             results: list[Applied] = []
             for record in records:
                 kind = BY_NAME[record.kind]
-                row = await fetch_row(tx, kind, known[record.key]) if record.key in known else None
+                row = await kind.fetch(tx, known[record.key]) if record.key in known else None
                 results.append(await write_imported(context, source, record, row, **options))
                 known[record.key] = results[-1].record_id or 0
             return results

@@ -14,6 +14,7 @@ from kalends.accounts.storage import user_tables
 from kalends.accounts.storage.user_tables import count_own_records
 from kalends.console.console_rendering import show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect, require_confirmed
+from kalends.console.record_views import read_id
 from kalends.core import errors
 from kalends.core.credentials import ROLES
 from kalends.core.errors import InvalidArgument, InvalidValue
@@ -164,7 +165,7 @@ async def create_sign_in_link(console_request: ConsoleRequest) -> Response:
     if response := require_confirmed(console_request, _person_path(console_request)):
         return response
     async with console_request.write() as tx:
-        person = await user_accounts.read_person(tx, _person_id(console_request))
+        person = await user_accounts.read_person(tx, read_id(console_request))
         if person.state is State.DISABLED:
             raise errors.conflict()
         link = await send_link(console_request, tx, person.id, person.email, purpose)
@@ -188,7 +189,7 @@ async def _change(console_request: ConsoleRequest, change: Change, notice: str, 
         return response
     try:
         async with console_request.write() as tx:
-            await change(tx, await user_accounts.read_person(tx, _person_id(console_request)))
+            await change(tx, await user_accounts.read_person(tx, read_id(console_request)))
     except user_accounts.AuthorNeeded:
         return await _person_page(console_request, Message("Choose who becomes the author of the records."))
     except InvalidValue as error:
@@ -202,17 +203,13 @@ def _require_own_consent(console_request: ConsoleRequest, person: Person) -> Non
         raise InvalidValue("This is your own account. Check the box to confirm that you give up your rights.")
 
 
-def _person_id(console_request: ConsoleRequest) -> int:
-    return int(console_request.path_params["id"])
-
-
 def _person_path(console_request: ConsoleRequest) -> str:
-    return f"{PEOPLE}/{_person_id(console_request)}"
+    return f"{PEOPLE}/{read_id(console_request)}"
 
 
 async def _person_page(console_request: ConsoleRequest, error: Message | None = None) -> Response:
     async with console_request.transaction() as tx:
-        person = await user_accounts.read_person(tx, _person_id(console_request))
+        person = await user_accounts.read_person(tx, read_id(console_request))
         others = [
             row for row in await user_accounts.list_people(tx) if row.id != person.id and row.state != State.DISABLED
         ]

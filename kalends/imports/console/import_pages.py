@@ -15,6 +15,7 @@ from kalends.calendar.rules.record_types import SCHEDULED, STATES
 from kalends.console.console_rendering import show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, Operation, redirect
 from kalends.console.field_texts import GROUP_OF, LABELS, field_label, is_prose, make_locale, value_text
+from kalends.console.record_views import read_id
 from kalends.core import params
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_lines, to_plain_text
@@ -188,7 +189,7 @@ async def show_run(console_request: ConsoleRequest, error: ApiError | None = Non
     action = console_request.query_value("action")
     action = action if action in ACTIONS else ""
     async with console_request.transaction() as tx:
-        run = await requests.fetch_run(tx, _read_id(console_request))
+        run = await requests.fetch_run(tx, read_id(console_request))
         found = await _read_rows(console_request, tx, run, action)
         views = await make_rows(console_request, tx, found[:ROWS_PER_PAGE])
         tally = await _count(tx, run)
@@ -248,7 +249,7 @@ async def apply(console_request: ConsoleRequest) -> Response:
     form = console_request.form
     scope = read_params((SCOPE,), {"scope": console_request.form_text("scope") or "selected"})["scope"]
     if scope == "selected" and not form.get("rows"):
-        return redirect(f"{PATH}/runs/{_read_id(console_request)}", "no-rows-selected")
+        return redirect(f"{PATH}/runs/{read_id(console_request)}", "no-rows-selected")
     names = {"all": (), "action": ("action",), "selected": ("rows",)}[scope]
     raw = {name: form[name] for name in (*names, "confirm") if name in form}
     return await _perform(
@@ -284,7 +285,7 @@ async def _perform(
         values = read_params(declared, raw or {})
         async with console_request.write() as tx:
             await tx.lock_site(console_request.actor.user_id)
-            context = console_request.make_context(tx, values, record_id=_read_id(console_request))
+            context = console_request.make_context(tx, values, record_id=read_id(console_request))
             outcome = await operation(None, context)
     except ApiError as error:
         if error.status not in (400, 409, 410):
@@ -300,10 +301,6 @@ async def show_runs(console_request: ConsoleRequest) -> Response:
     next_before = rows[RUNS_PER_PAGE - 1]["id"] if len(rows) > RUNS_PER_PAGE else None
     common = await make_common(console_request)
     return show(console_request, "imports_runs.html", runs=rows[:RUNS_PER_PAGE], next_before=next_before, **common)
-
-
-def _read_id(console_request: ConsoleRequest) -> int:
-    return int(console_request.path_params["id"])
 
 
 _RUN: Final = r"/imports/runs/(?P<id>\d{1,15})"

@@ -12,6 +12,7 @@ from kalends.calendar.operations.record_verbs import list_tree
 from kalends.console.console_rendering import show
 from kalends.console.console_request import ConsoleRequest, ConsoleRoute, field_errors, form_error, redirect
 from kalends.console.field_texts import STATUS_NAMES, local_text, make_locale
+from kalends.console.record_views import read_id
 from kalends.console.site_settings import list_zones
 from kalends.core import errors
 from kalends.core.errors import ApiError
@@ -196,7 +197,7 @@ async def _show_form(
 
 async def show_source(console_request: ConsoleRequest, error: ApiError | None = None) -> Response:
     async with console_request.transaction() as tx:
-        row = await requests.fetch_source(tx, _read_id(console_request))
+        row = await requests.fetch_source(tx, read_id(console_request))
         latest = await import_lists.list_runs(tx, source_id=row["id"], limit=SHOWN_RUNS)
     return show(
         console_request,
@@ -216,7 +217,7 @@ async def start_run(console_request: ConsoleRequest) -> Response:
     try:
         async with console_request.write() as tx:
             await tx.lock_site(console_request.actor.user_id)
-            context = console_request.make_context(tx, {}, record_id=_read_id(console_request))
+            context = console_request.make_context(tx, {}, record_id=read_id(console_request))
             outcome = await requests.start_run(None, replace(context, file=file))
     except ApiError as error:
         if error.status not in (*FORM_STATUSES, 409):
@@ -227,8 +228,8 @@ async def start_run(console_request: ConsoleRequest) -> Response:
 
 async def change_state(console_request: ConsoleRequest) -> Response:
     values = read_params(requests.CHANGES, {"state": console_request.form_text("state")}, update=True)
-    await change_source(console_request, _read_id(console_request), values)
-    return redirect(f"{PATH}/{_read_id(console_request)}", "saved")
+    await change_source(console_request, read_id(console_request), values)
+    return redirect(f"{PATH}/{read_id(console_request)}", "saved")
 
 
 async def confirm_deletion(console_request: ConsoleRequest) -> Response:
@@ -239,18 +240,14 @@ async def delete(console_request: ConsoleRequest) -> Response:
     """Delete a source but keep its events."""
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
-        context = console_request.make_context(tx, record_id=_read_id(console_request))
+        context = console_request.make_context(tx, record_id=read_id(console_request))
         await requests.delete_source(None, context)
     return redirect(PATH, "deleted")
 
 
 async def read_source(console_request: ConsoleRequest) -> Row:
     async with console_request.transaction() as tx:
-        return await requests.fetch_source(tx, _read_id(console_request))
-
-
-def _read_id(console_request: ConsoleRequest) -> int:
-    return int(console_request.path_params["id"])
+        return await requests.fetch_source(tx, read_id(console_request))
 
 
 _SOURCE: Final = r"/imports/(?P<id>\d{1,15})"

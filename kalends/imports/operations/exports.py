@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time
+from datetime import datetime, time
 from typing import Any, Final
 
 from kalends.calendar.access import permissions
@@ -137,15 +137,11 @@ def _make_times(row: Row) -> dict[str, Value]:
     cells: dict[str, Value] = {}
     for side in ("start", "end"):
         local: datetime = row[f"{side}_local"]
-        cells[f"{side}_date"] = _make_date(local)
+        # Spreadsheets do not support years before 1000.
+        cells[f"{side}_date"] = local.date() if local.year >= 1000 else local.date().isoformat()
         if not row["all_day"]:
             cells[f"{side}_time"] = _make_time(row, side, local)
     return cells
-
-
-def _make_date(local: datetime) -> date | str:
-    """Return the date, or text for years that spreadsheets do not support."""
-    return local.date() if local.year >= 1000 else local.date().isoformat()
 
 
 def _make_time(row: Row, side: str, local: datetime) -> time | str:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.operations.duplicates import Candidate
 from kalends.calendar.rules.similarity import SAME_SCORE, SIMILAR_SCORE
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
@@ -35,16 +36,6 @@ EXPORTED_KINDS: Final = ("events", "series", "venues", "organizers")
 
 PlanRow = dict[str, Any]
 Key = tuple[str, str, str]
-
-
-class Candidate(Protocol):
-    """A stored event that may match an imported one."""
-
-    @property
-    def event_id(self) -> int: ...
-
-    @property
-    def score(self) -> float: ...
 
 
 FindCandidates = Callable[[Transaction, Mapping[str, Any]], Awaitable[Sequence[Candidate]]]

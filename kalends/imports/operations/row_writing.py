@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from typing import Any, Final, LiteralString
 
-import orjson
-
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds import BY_NAME, LOGGED_KINDS
@@ -84,7 +82,7 @@ async def _write_row(
     tx, kind = context.transaction, BY_NAME[imported.kind]
     item = await import_tables.find_item(tx, source["id"], imported.key)
     record_id = item["record_id"] if item is not None else row["record_id"]
-    record = await fetch_row(tx, kind, record_id) if record_id is not None else None
+    record = await kind.fetch(tx, record_id) if record_id is not None else None
     if record is None:
         return await write_imported(context, source, imported, None)
     if imported.is_linked and item is None:
@@ -124,7 +122,7 @@ def _without_failed_image(
 async def trash_record(context: OperationContext, kind: Kind, record_id: int, *, with_past: bool = False) -> None:
     """Move a record to the trash, and a series together with its upcoming events or, if `with_past`, all events."""
     tx = context.transaction
-    record = await fetch_row(tx, kind, record_id)
+    record = await kind.fetch(tx, record_id)
     if record is None or record["status"] == "trash":
         return
     if kind is not SERIES:
@@ -142,7 +140,7 @@ async def _restore(context: OperationContext, record: Row) -> Row:
         await restore_series(SERIES, replace(context, record_id=record["id"], values={}))
         return await fetch_series(tx, record["id"])
     await writes.change_record(EVENTS, context, record, {"status": record["trashed_status"] or "draft"})
-    restored = await fetch_row(tx, EVENTS, record["id"])
+    restored = await EVENTS.fetch(tx, record["id"])
     return restored if restored is not None else record
 
 
@@ -154,7 +152,7 @@ async def _revert_date(context: OperationContext, source: Row, row: Row) -> Appl
     tx = context.transaction
     key = row["kind"], row["identity"], row["recurrence_id"]
     item = await import_tables.find_item(tx, source["id"], key)
-    record = await fetch_row(tx, EVENTS, row["record_id"])
+    record = await EVENTS.fetch(tx, row["record_id"])
     if item is not None:
         await import_tables.remove_item(tx, source["id"], key)
     if item is None or record is None or record["series_id"] is None or record["status"] == "trash":
@@ -220,13 +218,14 @@ async def save_item(
     earlier, because their current values are edits by people.
     """
     kind = BY_NAME[imported.kind]
-    row = await fetch_row(tx, kind, record_id)
+    row = await kind.fetch(tx, record_id)
     if row is None:
         raise AssertionError(f"{kind.singular} {record_id} vanished inside its own transaction")
     values = import_records.list_fields(imported)
-    stored = {} if written is None else await _read_earlier(tx, source, imported)
+    item = await import_tables.find_item(tx, source["id"], imported.key) if written is not None else None
+    stored = import_tables.decode(item["stored_values"]) if item is not None else {}
     stored.update(import_rows.read_stored_fields(kind, row, values if written is None else written))
-    item = {
+    saved = {
         "kind": imported.kind,
         "identity": imported.identity,
         "recurrence_id": imported.recurrence_id,
@@ -235,16 +234,7 @@ async def save_item(
         "source_values": values,
         "stored_values": stored,
     }
-    await import_tables.save_items(tx, source["id"], [item])
-
-
-async def _read_earlier(tx: Transaction, source: Row, imported: ImportedRecord) -> dict[str, Any]:
-    item = await import_tables.find_item(tx, source["id"], imported.key)
-    return orjson.loads(item["stored_values"]) if item is not None else {}
-
-
-async def fetch_row(tx: Transaction, kind: Kind, record_id: int) -> Row | None:
-    return await tx.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, record_id)))
+    await import_tables.save_items(tx, source["id"], [saved])
 
 
 async def _write(
@@ -398,7 +388,7 @@ async def _find_existing(kind: Kind, context: OperationContext, source: Row, imp
     if kind.is_shared and kind is not SERIES and imported.wanted_id is None and not imported.links:
         arguments = read_params(kind.fields, imported.values)
         record_id = await find_identical(kind, context, arguments)
-        return await fetch_row(tx, kind, record_id) if record_id is not None else None
+        return await kind.fetch(tx, record_id) if record_id is not None else None
     return None
 
 

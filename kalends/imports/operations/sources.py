@@ -101,7 +101,6 @@ class FetchedFile:
     sha256: bytes
     etag: str
     last_modified: str
-    seconds: float
 
 
 def make_fetcher(allowed_networks: Sequence[AllowedNetwork] = ()) -> "Fetcher":
@@ -144,7 +143,7 @@ async def fetch_file(
             seconds=f"{seconds:.1f}",
         )
     size, sha256 = await asyncio.to_thread(_finish, response, into)
-    return FetchedFile(size, sha256, response.validator("etag"), response.validator("last-modified"), seconds)
+    return FetchedFile(size, sha256, response.validator("etag"), response.validator("last-modified"))
 
 
 def _finish(response: "FetchResponse", into: BinaryIO) -> tuple[int, bytes]:

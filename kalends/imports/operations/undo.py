@@ -26,7 +26,7 @@ from kalends.core.messages import Message
 from kalends.imports.operations.import_rows import LOCAL, SOURCE, load_rows
 from kalends.imports.operations.import_runs import store_rows, update_counts
 from kalends.imports.operations.plan import CHUNK, key_of
-from kalends.imports.operations.row_writing import Applied, fetch_row, trash_record
+from kalends.imports.operations.row_writing import Applied, trash_record
 from kalends.imports.operations.sources import fetch_run
 from kalends.imports.storage import import_lists, import_tables
 from kalends.imports.storage.import_tables import decode, encode, encode_message
@@ -301,7 +301,7 @@ async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Ap
         return await _undo_account(tx, source, row)
     kind, fields = UNDONE_KINDS[row["kind"]], facts.pop("fields")
     undone = Undone(row["kind"], row["record_id"], **facts)
-    record = await fetch_row(tx, kind, row["record_id"])
+    record = await kind.fetch(tx, row["record_id"])
     warnings: list[Message] = []
     if record is not None and undone.is_created:
         is_edited = record["revision"] != row["record_revision"] and await _is_edited(tx, undone)

@@ -15,7 +15,7 @@ from kalends.core.times import format_datetime, format_offset, offset_of, utc_of
 from kalends.core.urls import read_email, read_website
 from kalends.imports.rules import ical_zones
 from kalends.imports.rules.ical_lines import Component, Property
-from kalends.imports.rules.ical_zones import LocalMoment, Moment, UnknownZone, Zones
+from kalends.imports.rules.ical_zones import LocalMoment, Moment, Zones
 from kalends.imports.rules.import_places import make_linked
 from kalends.imports.rules.import_records import ImportedRecord
 
@@ -176,7 +176,7 @@ def read_start(event: Component, zones: Zones, *, is_recurring: bool = False) ->
     if found is None or not (found.value or "").strip():
         raise InvalidValue("`{name}` is missing.", name="DTSTART")
     moment = naming("DTSTART", lambda: ical_zones.read_moments(found)[0])
-    start = _resolve("DTSTART", moment, zones)
+    start = naming("DTSTART", lambda: zones.resolve(moment))
     return start if is_recurring else _show_locally(start, moment, zones)
 
 
@@ -194,7 +194,7 @@ def _read_end(event: Component, zones: Zones, start: LocalMoment) -> Times:
     found, duration = event.first("DTEND"), event.first("DURATION")
     if found is not None and (found.value or "").strip():
         moment = naming("DTEND", lambda: ical_zones.read_moments(found)[0])
-        return Times(start, _align_end(start, _resolve("DTEND", moment, zones), zones))
+        return Times(start, _align_end(start, naming("DTEND", lambda: zones.resolve(moment)), zones))
     length = naming("DURATION", lambda: ical_zones.read_duration(duration)) if duration is not None else timedelta(0)
     if start.is_day:
         return Times(start, replace(start, wall=start.wall + max(timedelta(0), timedelta(days=length.days - 1))))
@@ -322,11 +322,4 @@ def naming[T](name: str, read: Callable[[], T]) -> T:
     except IndexError:
         raise InvalidValue("`{name}` is missing.", name=name) from None
     except InvalidValue as error:
-        raise InvalidValue("`{name}`: {problem}", name=name, problem=error.message) from None
-
-
-def _resolve(name: str, moment: Moment, zones: Zones) -> LocalMoment:
-    try:
-        return zones.resolve(moment)
-    except UnknownZone as error:
         raise InvalidValue("`{name}`: {problem}", name=name, problem=error.message) from None

@@ -178,18 +178,15 @@ def _gives(rule: Rule, start: datetime, slot: datetime) -> bool:
 
 
 def _begin_at(recurrence: Recurrence, rule: Rule, slot: datetime) -> Recurrence:
+    warning = Message(
+        "Dates before {date} are left out, because they are too many or too old.", date=slot.date().isoformat()
+    )
     return Recurrence(
         slot,
         rest_from(rule, recurrence.start, slot),
         tuple(entry for entry in recurrence.added if entry >= slot),
-        warnings=(*recurrence.warnings, _left_out_before(slot)),
+        warnings=(*recurrence.warnings, warning),
         first=slot,
-    )
-
-
-def _left_out_before(slot: datetime) -> Message:
-    return Message(
-        "Dates before {date} are left out, because they are too many or too old.", date=slot.date().isoformat()
     )
 
 

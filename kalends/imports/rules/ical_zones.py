@@ -211,7 +211,9 @@ class Zones:
         if moment.is_day:
             return LocalMoment(moment.wall, self._find(moment.tzid) or self.default, is_day=True)
         if not moment.tzid:
-            return LocalMoment(moment.wall, self._require_default(), is_day=False)
+            if self.default is None:
+                raise UnknownZone("the time has no time zone. Set the time zone of the source.")
+            return LocalMoment(moment.wall, self.default, is_day=False)
         zone = self._find(moment.tzid) or self._given
         if not zone:
             raise UnknownZone(
@@ -227,11 +229,6 @@ class Zones:
         instant = utc_of(moment.wall, moment.zone, moment.fold)
         wall = local_of(instant, zone)
         return LocalMoment(wall, zone, is_day=False, fold=int(utc_of(wall, zone) != instant))
-
-    def _require_default(self) -> str:
-        if self.default is None:
-            raise UnknownZone("the time has no time zone. Set the time zone of the source.")
-        return self.default
 
     def _find(self, tzid: str) -> str | None:
         if not tzid:
@@ -310,7 +307,7 @@ def find_by_offsets(definition: Component, now: datetime) -> str | None:
 def _has_onsets(zone: str, onsets: Sequence[Onset]) -> bool:
     """Return whether a zone has these offsets shortly after each onset and shortly before the next."""
     return all(
-        _offset_at(zone, moment) == offset
+        offset_of(utc_of(moment, zone), zone) == offset
         for index, (wall, offset) in enumerate((onset.wall, onset.offset) for onset in onsets)
         for moment in _sample(wall, onsets[index + 1].wall if index + 1 < len(onsets) else None)
     )
@@ -320,10 +317,6 @@ def _sample(begin: datetime, end: datetime | None) -> Iterator[datetime]:
     yield begin + _HOURS_BETWEEN
     if end is not None:
         yield end - _HOURS_BETWEEN
-
-
-def _offset_at(zone: str, wall: datetime) -> timedelta:
-    return offset_of(utc_of(wall, zone), zone)
 
 
 def _list_onsets(definition: Component, first: datetime, last: datetime) -> Iterator[Onset]:

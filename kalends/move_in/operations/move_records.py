@@ -19,7 +19,7 @@ from kalends.core.messages import Message
 from kalends.core.params import read_params
 from kalends.core.slugs import add_number
 from kalends.core.urls import read_email
-from kalends.imports.operations.row_writing import Applied, fetch_row, save_item, trash_record, write_imported
+from kalends.imports.operations.row_writing import Applied, save_item, trash_record, write_imported
 from kalends.imports.operations.undo import CREATED
 from kalends.imports.rules.import_records import ImportedRecord, list_fields
 from kalends.imports.storage import import_tables
@@ -68,7 +68,7 @@ async def _write_record(
     context: OperationContext, source: Row, row: Row, imported: ImportedRecord, item: Row | None
 ) -> Applied:
     tx, kind = context.transaction, BY_NAME[imported.kind]
-    current = await fetch_row(tx, kind, item["record_id"]) if item else None
+    current = await kind.fetch(tx, item["record_id"]) if item else None
     references = await import_tables.find_record_ids(tx, source["id"], "media", find_references(imported))
     prepared = complete(imported, current, references, tx.now)
     fields = None if current is None else TRASH_FIELDS | {MODIFIED, *orjson.loads(row["changes"])}
@@ -113,14 +113,14 @@ async def _write_image(
     authors = await import_tables.find_record_ids(tx, source["id"], "users", imported.links.get("author", ()))
     arguments = read_params(MEDIA.fields, dict(imported.values))
     columns = _read_image_columns(imported, authors)
-    row = await fetch_row(tx, MEDIA, item["record_id"]) if item else None
+    row = await MEDIA.fetch(tx, item["record_id"]) if item else None
     if row is None:
         return await add_image(
             tx, library, fetched.image, user_id=None, arguments=arguments, source=columns, media_id=imported.wanted_id
         )
     media_id: int = row["id"]
     await replace_image(tx, library, row, fetched.image)
-    row = await fetch_row(tx, MEDIA, media_id) or row
+    row = await MEDIA.fetch(tx, media_id) or row
     values = await MEDIA.writes.to_columns(build_write_context(context, arguments, row, media_id))
     await write_changes(MEDIA, tx, row, {**values, **columns}, {})
     return media_id

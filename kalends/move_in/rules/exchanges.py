@@ -129,15 +129,11 @@ def read_page_size(address: str) -> int:
 
 
 def count_pages(headers: Mapping[str, str]) -> int:
-    return _read_number(headers.get("x-wp-totalpages") or headers.get("x-tec-totalpages") or "") or 1
+    return parse_id(headers.get("x-wp-totalpages") or headers.get("x-tec-totalpages") or "") or 1
 
 
 def read_total(headers: Mapping[str, str]) -> int | None:
-    return _read_number(headers.get("x-wp-total") or headers.get("x-tec-total") or "")
-
-
-def _read_number(text: str) -> int | None:
-    return parse_id(text)
+    return parse_id(headers.get("x-wp-total") or headers.get("x-tec-total") or "")
 
 
 def read_items(exchange: Exchange) -> list[JsonObject]:
