@@ -145,7 +145,7 @@ class EventBuilder:
     def _add(self, chunk: Chunk, event_id: int, revision: int, published_at: datetime, midnight: datetime) -> None:
         chance, site_id = self.chance, self.site.id
         theme = pick(chance, THEMES)
-        venues = self._pick_venues()
+        venues = self._pick_few(self.venues, none_below=0.05, two_above=0.99)
         main_venue = venues[0] if venues else DemoVenue(0, "the market hall", "town", self.site.timezone)
         zone = main_venue.zone if chance() < 0.15 else self.site.timezone
         span, all_day = choose_span(chance, theme, midnight, zone)
@@ -193,15 +193,15 @@ class EventBuilder:
             )
         )
         tail = (span.start.utc, status == "publish" and not hidden, status == "publish")
-        links = chunk.links
-        for position, venue in enumerate(venues, 1):
-            links["event_venues"].append((site_id, event_id, venue.id, position, *tail))
-        for position, organizer in enumerate(self._pick_organizers(), 1):
-            links["event_organizers"].append((site_id, event_id, organizer, position, *tail))
-        for position, category in enumerate(self._pick_categories(theme), 1):
-            links["event_categories"].append((site_id, event_id, category, position, *tail))
-        for position, tag in enumerate(self._pick_tags(theme), 1):
-            links["event_tags"].append((site_id, event_id, tag, position, *tail))
+        linked = {
+            "event_venues": [venue.id for venue in venues],
+            "event_organizers": self._pick_few(self.organizers, none_below=0.12, two_above=0.9),
+            "event_categories": self._pick_categories(theme),
+            "event_tags": self._pick_tags(theme),
+        }
+        for table, ids in linked.items():
+            rows = ((site_id, event_id, linked_id, position, *tail) for position, linked_id in enumerate(ids, 1))
+            chunk.links[table].extend(rows)
 
     def _pick_status(self) -> tuple[str, bool]:
         draw = self.chance()
@@ -209,22 +209,14 @@ class EventBuilder:
             return "publish", draw > 0.995
         return ("draft" if draw < 0.01 else "pending" if draw < 0.015 else "private"), False
 
-    def _pick_venues(self) -> list[DemoVenue]:
-        """Choose venues, some much more often than others; some events have none."""
+    def _pick_few[T](self, records: list[T], *, none_below: float, two_above: float) -> list[T]:
+        """Choose up to two venues or organizers, some much more often than others."""
         draw = self.chance()
-        if draw < 0.05 or not self.venues:
+        if draw < none_below or not records:
             return []
-        number = 2 if draw > 0.99 and len(self.venues) > 1 else 1
-        first = int(self.chance() ** 2 * len(self.venues))
-        return [self.venues[(first + n) % len(self.venues)] for n in range(number)]
-
-    def _pick_organizers(self) -> list[int]:
-        draw = self.chance()
-        if draw < 0.12 or not self.organizers:
-            return []
-        number = 2 if draw > 0.9 and len(self.organizers) > 1 else 1
-        first = int(self.chance() ** 2 * len(self.organizers))
-        return [self.organizers[(first + n) % len(self.organizers)] for n in range(number)]
+        number = 2 if draw > two_above and len(records) > 1 else 1
+        first = int(self.chance() ** 2 * len(records))
+        return [records[(first + n) % len(records)] for n in range(number)]
 
     def _pick_categories(self, theme: Theme) -> list[int]:
         top, *below = self.categories[theme.category]

@@ -1,7 +1,4 @@
-"""Draw the demo pictures: one scene per category, with alternative text.
-
-Coordinates are on a 160 by 90 grid.
-"""
+"""Draw the demo pictures: one scene per category, with alternative text. Coordinates are on a 160 by 90 grid."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -33,7 +33,7 @@ from kalends.imports.storage.import_tables import decode, encode, encode_message
 from kalends.media import storage as media_storage
 from kalends.series.operations.series_undo import restore_series
 from kalends.store import Row
-from kalends.store.change_log import encode_columns
+from kalends.store.change_log import decode_columns, encode_columns
 from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
@@ -70,8 +70,8 @@ class Undone:
     def add(self, change: Row) -> None:
         """Add a change. Changes must be added newest first."""
         self.is_created = self.is_created or change["action"] == "create"
-        self.before.update(_read(change["before"]))
-        self.after = {**_read(change["after"]), **self.after}
+        self.before.update(decode_columns(change["before"]))
+        self.after = {**decode_columns(change["after"]), **self.after}
         self.first_revision = change["revision"]
         self.last_revision = self.last_revision or change["revision"]
 
@@ -250,13 +250,8 @@ async def is_edited_since(tx: Transaction, undone: Undone) -> bool:
     return bool(later)
 
 
-def _read(stored: str | None) -> dict[str, Any]:
-    return orjson.loads(stored) if stored else {}
-
-
 def encode_row(row: Row) -> dict[str, Any]:
-    current: dict[str, Any] = orjson.loads(encode_columns(dict(row)))
-    return current
+    return decode_columns(encode_columns(dict(row)))
 
 
 async def _plan_accounts(tx: Transaction, run: Row) -> list[dict[str, Any]]:

@@ -80,9 +80,8 @@ async def find_source(tx: Transaction, source_id: int) -> Record | None:
 async def find_source_by_origin(tx: Transaction, url: str, name: str) -> int | None:
     """Return the source with this address or, if the address is empty, with this file name."""
     where = "WHERE site_id = ? AND kind <> 'tec' AND url = ? AND (url <> '' OR name = ?)"
-    source_id: int | None = await tx.fetch_value(
-        Sql("SELECT min(id) FROM import_sources " + where, tx.site.id, url, name)
-    )
+    query = Sql("SELECT min(id) FROM import_sources " + where, tx.site.id, url, name)
+    source_id: int | None = await tx.fetch_value(query)
     return source_id
 
 

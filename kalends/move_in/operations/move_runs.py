@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -323,11 +324,7 @@ async def list_uninvited(tx: Transaction) -> list[tuple[int, str, str]]:
 
 def count_missing(lines: Iterable[str]) -> list[tuple[int, str]]:
     """Return the counts and paths of 404 responses in access log lines, most frequent first."""
-    counts: dict[str, int] = {}
-    for line in lines:
-        path = _read_missing(line)
-        if path:
-            counts[path] = counts.get(path, 0) + 1
+    counts = Counter(filter(None, map(_read_missing, lines)))
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     return [(number, path) for path, number in ordered[:MAX_PATHS]]
 

@@ -50,7 +50,6 @@ def map_snapshot(
     urls = _list_urls(records["media"]) | images.unknown_files
     broken = list(_check_files(exchanges, urls))
     lost = {rejection.identity for rejection in broken}
-    unreadable = list(_find_unreadable(exchanges))
     return MoveIn(
         site=site,
         records=[*_order(mapped, [_map_file(identity, url) for identity, url in images.unknown_files.items()], lost)],
@@ -64,7 +63,7 @@ def map_snapshot(
             *_count_comments(exchanges, records["events"]),
             *mapper.warnings.list(),
         ],
-        rejections=[*mapper.rejections, *broken, *unreadable],
+        rejections=[*mapper.rejections, *broken, *_find_unreadable(exchanges)],
         image_urls={identity: url for identity, url in urls.items() if identity not in lost},
     )
 
