@@ -81,8 +81,11 @@ def find_last(recurrence: Recurrence) -> datetime | None:
         return last
     if rule.until is not None:
         return max(last, datetime.combine(rule.until, start.time()))
-    end = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
-    return max([last, *expand(rule, start, end)]) if rule.count is not None else None
+    return max([last, *expand(rule, start, _find_limit(start))]) if rule.count is not None else None
+
+
+def _find_limit(start: datetime) -> datetime:
+    return datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
 
 
 def count_dates(recurrence: Recurrence) -> int | None:
@@ -90,8 +93,7 @@ def count_dates(recurrence: Recurrence) -> int | None:
     rule, start = recurrence.rule, recurrence.start
     if rule is not None and rule.until is None and rule.count is None:
         return None
-    end = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
-    given = set(islice(expand(rule, start, end), MAX_COUNTED)) if rule is not None else {start}
+    given = set(islice(expand(rule, start, _find_limit(start)), MAX_COUNTED)) if rule is not None else {start}
     return len((given | set(recurrence.added)) - set(recurrence.removed)) if len(given) < MAX_COUNTED else None
 
 
@@ -148,8 +150,8 @@ def _list_dates(dates: Sequence[datetime], since: datetime, *, is_rule: bool) ->
 
 def _synchronize(rule: Rule, start: datetime) -> Recurrence:
     """Start with the rule's first date. If the event starts at another time, its start becomes an added date."""
-    last = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
-    first = next(expand(rule, start, last), None) if rule.until is None or rule.until >= start.date() else None
+    has_dates = rule.until is None or rule.until >= start.date()
+    first = next(expand(rule, start, _find_limit(start)), None) if has_dates else None
     if first is None or rule.count == 1:
         return Recurrence(start, None)
     if first == start:
@@ -206,9 +208,8 @@ def _apply_dates(
 
 
 def _check_dates(recurrence: Recurrence) -> None:
-    last = datetime(min(recurrence.start.year + MAX_YEARS, LAST_YEAR), 12, 31)
     part, removed = _define(recurrence).parts[0], set(recurrence.removed)
-    if not recurrence.added and all(slot in removed for slot in part.slots(last)):
+    if not recurrence.added and all(slot in removed for slot in part.slots(_find_limit(recurrence.start))):
         raise InvalidValue("has no dates: all are excluded.")
 
 

@@ -88,9 +88,7 @@ def replace_players(text: str, replace: Callable[[str, Mapping[str, str]], str])
         name = tag["name"].lower()
         if name not in PLAYERS or tag["slash"] or tag.start() < position:
             continue
-        ending = (
-            None if name in without_end else re.compile(f"</{name}[^>]*>?", re.IGNORECASE).search(text, tag.end())
-        )
+        ending = None if name in without_end else _END[name].search(text, tag.end())
         if ending is None:
             without_end.add(name)
         inner = text[tag.end() : ending.start()] if ending else ""
