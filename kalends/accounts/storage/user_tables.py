@@ -138,27 +138,18 @@ async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: floa
     remaining: LiteralString = (
         "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.counted_at - f.counted_at)) / ?::float8)"
     )
-    counted = await tx.fetch_value(
-        Sql(
-            """
-            WITH old AS (
-                DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
-            )
-            INSERT INTO login_failures AS f (site_id, subject, count, counted_at) VALUES (?, ?, 1, ?)
-            ON CONFLICT (site_id, subject) DO UPDATE
-            SET counted_at = greatest(f.counted_at, excluded.counted_at), count = 1 + """
-            + remaining + " WHERE " + remaining + " <= ?::float8 RETURNING true",
-            tx.site.id,
-            tx.now,
-            tx.site.id,
-            subject,
-            tx.now,
-            seconds,
-            seconds,
-            burst - 1,
+    statement: LiteralString = (
+        """
+        WITH old AS (
+            DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
         )
+        INSERT INTO login_failures AS f (site_id, subject, count, counted_at) VALUES (?, ?, 1, ?)
+        ON CONFLICT (site_id, subject) DO UPDATE
+        SET counted_at = greatest(f.counted_at, excluded.counted_at), count = 1 + """
+        + remaining + " WHERE " + remaining + " <= ?::float8 RETURNING true"
     )  # fmt: skip
-    return bool(counted)
+    values = (tx.site.id, tx.now, tx.site.id, subject, tx.now, seconds, seconds, burst - 1)
+    return bool(await tx.fetch_value(Sql(statement, *values)))
 
 
 async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
@@ -273,8 +264,8 @@ async def reassign_records(tx: Transaction, user_id: int, new_author_id: int) ->
             + Sql("AS public FROM " + table + " WHERE site_id = ? AND author_id = ? ORDER BY id", tx.site.id, user_id)
         )
         await record_tables.record_changes(tx, table, rows, before=before, after=after)
-        query = "UPDATE " + table + " SET author_id = ? WHERE site_id = ? AND author_id = ?"
-        await tx.execute(Sql(query, new_author_id, tx.site.id, user_id))
+        statement = "UPDATE " + table + " SET author_id = ? WHERE site_id = ? AND author_id = ?"
+        await tx.execute(Sql(statement, new_author_id, tx.site.id, user_id))
     await replace_author(tx, user_id, new_author_id)
 
 
