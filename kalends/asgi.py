@@ -21,8 +21,7 @@ from kalends.api.wordpress.wordpress_routes import CORE
 from kalends.bootstrap import open_database, open_library, open_replica, open_tracer
 from kalends.calendar.access.caching import EventFragments
 from kalends.console.console_rendering import serve_console
-from kalends.console.console_request import PREFIX as CONSOLE
-from kalends.console.console_request import ConsoleRequest
+from kalends.console.console_request import PREFIX as CONSOLE, ConsoleRequest
 from kalends.core import errors, messages
 from kalends.core.errors import ApiError
 from kalends.core.limits import read_network

@@ -13,10 +13,8 @@ from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, 
 from kalends.imports import api as imports_api
 from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
 from kalends.imports.console import import_pages, source_pages
-from kalends.media import api as media_api
-from kalends.media import console as media_console
-from kalends.series import api as series_api
-from kalends.series import pages as series_pages
+from kalends.media import api as media_api, console as media_console
+from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
 from kalends.website.context import PageRoutes

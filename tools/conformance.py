@@ -25,8 +25,7 @@ from PIL import Image
 from psycopg import sql
 
 from tests.servers import Server, make_environment
-from tools.postgres import Server as PostgresServer
-from tools.postgres import throwaway
+from tools.postgres import Server as PostgresServer, throwaway
 
 PROJECT = Path(__file__).resolve().parent.parent
 EXPECTED_FAILURES = Path(__file__).with_name("conformance_expected_failures.txt")

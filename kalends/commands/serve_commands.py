@@ -212,8 +212,7 @@ def migrate(
 
 def _migrate_database(settings: "Settings", *, check: bool, prefix: str = "") -> None:
     from kalends.store import problems
-    from kalends.store.migrations import list_revisions, newest_revision
-    from kalends.store.migrations import migrate as run_migrations
+    from kalends.store.migrations import list_revisions, migrate as run_migrations, newest_revision
 
     # Read the version first, because a failure explains why the database cannot be reached.
     found = asyncio.run(problems.read_schema_version(settings.owner_url))

@@ -15,8 +15,7 @@ from kalends.console.console_request import PREFIX, ConsoleRequest, redirect, si
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.html_text import to_paragraphs
-from kalends.core.messages import LANGUAGES, Message, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import LANGUAGES, Message, gettext_noop as N_, translator
 from kalends.core.sanitize import clean_html
 from kalends.http import bodies
 from kalends.http.auth import SAFE_METHODS, authenticate_session, require_same_origin

@@ -10,8 +10,7 @@ from kalends.calendar.rules.fields import EVENT_FIELDS, ORGANIZER_FIELDS, VENUE_
 from kalends.console.console_request import ConsoleRequest
 from kalends.core import times
 from kalends.core.html_text import to_plain_lines
-from kalends.core.messages import gettext_noop as N_
-from kalends.core.messages import translator
+from kalends.core.messages import gettext_noop as N_, translator
 from kalends.rendering.cards import STATE_LABELS
 from kalends.rendering.page_locale import PageLocale, make_page_locale
 

@@ -23,8 +23,7 @@ from kalends.calendar.storage import record_tables
 from kalends.console.console_request import ConsoleRequest
 from kalends.console.field_texts import STATUS_FILTERS
 from kalends.core import times
-from kalends.core.messages import gettext_noop as N_
-from kalends.core.messages import translator
+from kalends.core.messages import gettext_noop as N_, translator
 from kalends.core.params import parse_id
 from kalends.core.statuses import REQUIRED_RIGHTS
 from kalends.media.operations import read_images

@@ -33,8 +33,7 @@ from kalends.console.console_request import (
 )
 from kalends.core import errors
 from kalends.core.errors import InvalidValue
-from kalends.core.messages import LANGUAGES, Message, choose_email_language, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import LANGUAGES, Message, choose_email_language, gettext_noop as N_, translator
 from kalends.core.zones import REGIONS, read_zone, zone_names
 from kalends.http import bodies
 from kalends.media.operations import create_media, read_images

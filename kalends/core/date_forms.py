@@ -150,13 +150,14 @@ def _read_timestamp(seconds: int) -> DateTimeInput:
 
 
 def _read_iso(match: re.Match[str]) -> DateTimeInput:
-    day = _read_day(*map(int, match["day"].split("-")))
+    day = make_day(*map(int, match["day"].split("-")))
     time_of_day = time(int(match["hour"] or 0), int(match["minute"] or 0), int(match["second"] or 0))
     wall = check_year(datetime.combine(day, time_of_day))
     return DateTimeInput(wall, _read_offset(match["offset"]), is_date_only=match["hour"] is None)
 
 
-def _read_day(year: int, month: int, day: int) -> date:
+def make_day(year: int, month: int, day: int) -> date:
+    """Return the date; raise InvalidValue if the calendar has no such day."""
     try:
         return date(year, month, day)
     except ValueError:
@@ -182,7 +183,7 @@ def _read_parts(parts: dict[str, str]) -> DateInput:
     if "word" in parts:
         return RelativeDate("day", _WORDS[parts["word"]], time_of_day, is_date_only, zone)
     month = _NAMED_MONTHS[parts["name"]] if "name" in parts else int(parts["month"])
-    wall = datetime.combine(_read_day(int(parts["year"]), month, int(parts.get("day", 1))), time_of_day)
+    wall = datetime.combine(make_day(int(parts["year"]), month, int(parts.get("day", 1))), time_of_day)
     return _in_own_zone(check_year(wall), zone, is_date_only=is_date_only)
 
 

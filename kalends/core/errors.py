@@ -65,8 +65,7 @@ These classes are internal and never reach clients:
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 
 # Other modules check for this code. It means that the database does not contain the site.
 UNKNOWN_SITE: Final = "rest_unknown_site"

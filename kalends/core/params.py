@@ -15,8 +15,7 @@ from kalends.core import errors
 from kalends.core.cost import MAX_SYMBOL_LENGTH, read_cost, read_currency_code, read_currency_symbol
 from kalends.core.date_forms import MAX_LENGTH, read_datetime
 from kalends.core.errors import InvalidValue
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.statuses import STATUSES, SYNONYMS, WRITABLE
 from kalends.core.urls import MAX_EMAIL_LENGTH, MAX_WEBSITE_LENGTH, read_email, read_website
 from kalends.core.words import suggest

@@ -14,8 +14,7 @@ import nh3
 
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import SCHEME, element_set, enforce_html_limits, filter_attribute
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 
 INLINE_ELEMENTS: Final = element_set("abbr b bdi cite code del em i ins mark q s small strong sub sup u")
 TERM_ELEMENTS: Final = element_set("a abbr b blockquote cite code del em i ins q s strike strong sub sup")

@@ -18,8 +18,7 @@ from kalends.calendar.access.caching import format_surrogate_key
 from kalends.calendar.access.operation_context import Outcome
 from kalends.core import errors
 from kalends.core.errors import BUSY, ApiError
-from kalends.core.messages import DEFAULT, Message, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import DEFAULT, Message, gettext_noop as N_, translator
 from kalends.core.recurrence.rule_sentences import RuleText
 from kalends.http.bodies import ClientDisconnected, Send
 from kalends.http.cache import CachedResponse, PreparedResponse, accepts_gzip

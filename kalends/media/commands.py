@@ -87,8 +87,7 @@ def list_media(
 @media.command("check")
 def check_media(site: SiteOption = "") -> None:
     """Verify file hashes; regenerate damaged or missing sizes."""
-    from kalends.media import jobs as media_jobs
-    from kalends.media import storage as media_storage
+    from kalends.media import jobs as media_jobs, storage as media_storage
 
     async def check(database: "SiteDatabase", library: "Library") -> list[media_jobs.ImageCheck]:
         async with database.transaction(runtime.read_site(site), utc_now(), writing=False) as tx:

@@ -21,8 +21,7 @@ import orjson
 
 from kalends.adapters.safe_fetch import REDIRECT_STATUSES, ConnectionFailed, Fetcher, TimedOut, too_large
 from kalends.core.errors import InvalidValue
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.move_in.rules.exchanges import ME, Exchange, read_object
 
 Sleep = Callable[[float], Awaitable[object]]

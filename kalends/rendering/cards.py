@@ -12,8 +12,7 @@ from urllib.parse import quote, urlsplit
 from kalends.calendar.rules.record_types import CANCELLED, MOVED_ONLINE, POSTPONED, SCHEDULED, SOLD_OUT, Event, Image
 from kalends.core.cost import FREE
 from kalends.core.html_text import to_plain_text, to_single_line
-from kalends.core.messages import Translate
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Translate, gettext_noop as N_
 from kalends.core.times import abbreviation, offset_of
 from kalends.rendering.page_locale import PageLocale
 from kalends.rendering.page_urls import UrlBuilder

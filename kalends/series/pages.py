@@ -18,8 +18,7 @@ from kalends.calendar.operations.site_feeds import PAST
 from kalends.calendar.rules.record_types import Series
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.html_text import to_plain_text, to_single_line
-from kalends.core.messages import Translate, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Translate, gettext_noop as N_, translator
 from kalends.core.params import Param, Type
 from kalends.feeds import ics, series_ics
 from kalends.feeds.series_ics import Content, SeriesCalendar, SeriesDate, list_sections

@@ -23,8 +23,7 @@ from kalends.calendar.rules.record_types import Event
 from kalends.core import date_forms, messages, times
 from kalends.core.date_forms import DateInput
 from kalends.core.errors import InvalidValue
-from kalends.core.messages import DEFAULT, LANGUAGES, find_language, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import DEFAULT, LANGUAGES, find_language, gettext_noop as N_, translator
 from kalends.core.params import Param, parse_id
 from kalends.http import bodies
 from kalends.http.bodies import NO_CORRECTIONS, Corrections, base_name

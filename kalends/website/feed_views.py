@@ -33,8 +33,7 @@ from kalends.calendar.rules.record_types import Event
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
-from kalends.core.messages import Translate, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Translate, gettext_noop as N_, translator
 from kalends.core.times import next_midnight
 from kalends.feeds import ics, syndication
 from kalends.rendering.cards import make_when, mark_title

@@ -8,8 +8,7 @@ import pytest
 from kalends.console.console_request import ConsoleRoute
 from kalends.core.credentials import ROLES
 from kalends.routes import CONSOLE as ROUTES
-from tests.api.running_app import ROLES as USER_ROLES
-from tests.api.running_app import Caller, RunningApp
+from tests.api.running_app import ROLES as USER_ROLES, Caller, RunningApp
 from tests.console.console_client import ConsoleClient
 from tests.lifecycle.expected_permissions import STATUSES
 from tests.soak import some

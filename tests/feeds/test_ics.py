@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from kalends.feeds.ics import Calendar as OwnCalendar
-from kalends.feeds.ics import Times, begin_calendar, escape, fold
+from kalends.feeds.ics import Calendar as OwnCalendar, Times, begin_calendar, escape, fold
 from tests.api.running_app import Caller, RunningApp
 from tests.feeds.ical_readers import read_with_icalendar, unfold_lines
 

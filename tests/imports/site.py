@@ -11,8 +11,7 @@ import orjson
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.kind import Actor
 from kalends.core.times import utc_now
-from kalends.imports.operations import apply as applying
-from kalends.imports.operations import import_runs, undo
+from kalends.imports.operations import apply as applying, import_runs, undo
 from kalends.imports.rules.import_records import ImportedRecord, ParsedSource
 from kalends.imports.storage import import_tables
 from kalends.store import Row

@@ -7,8 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.api.sample_records import SAMPLES, unique

@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.api.conftest import app
-from tests.api.conftest import start_single_site as start_app
-from tests.api.conftest import start_single_site_for_module as start_app_for_module
+from tests.api.conftest import (
+    app,
+    start_single_site as start_app,
+    start_single_site_for_module as start_app_for_module,
+)
 from tests.api.running_app import Caller, RunningApp
 from tests.lifecycle.conftest import UserDatabase, user_database
 

@@ -20,9 +20,11 @@ from kalends.move_in.operations.crawl import CrawlResult, crawl
 from kalends.move_in.operations.old_snapshot import Snapshot
 from kalends.move_in.rules.mapping import map_snapshot
 from kalends.move_in.rules.old_records import MoveIn
-from tests.api.conftest import app
-from tests.api.conftest import start_single_site as start_app
-from tests.api.conftest import start_single_site_for_module as start_app_for_module
+from tests.api.conftest import (
+    app,
+    start_single_site as start_app,
+    start_single_site_for_module as start_app_for_module,
+)
 from tests.move_in.site_server import OLD, PASSWORD
 
 __all__ = ["app", "start_app", "start_app_for_module"]

@@ -16,8 +16,7 @@ from kalends.calendar.operations.writes import add_record, change_record
 from kalends.core.params import read_params
 from kalends.store.database import Database, Options, Transaction
 from kalends.store.sql import Sql
-from tests.api.conftest import StartApp
-from tests.api.conftest import start_single_site_for_module as start_app_for_module
+from tests.api.conftest import StartApp, start_single_site_for_module as start_app_for_module
 from tests.api.running_app import HOST, RunningApp
 
 __all__ = ["start_app_for_module"]

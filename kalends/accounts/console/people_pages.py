@@ -18,8 +18,7 @@ from kalends.console.record_views import read_id
 from kalends.core import errors
 from kalends.core.credentials import ROLES
 from kalends.core.errors import InvalidArgument, InvalidValue
-from kalends.core.messages import Message, choose_email_language, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, choose_email_language, gettext_noop as N_, translator
 from kalends.store.database import Transaction
 
 ROLE_NAMES: Final = {

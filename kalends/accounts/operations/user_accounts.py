@@ -13,8 +13,7 @@ from kalends.accounts.storage import session_tables, user_tables
 from kalends.core import credentials, errors
 from kalends.core.credentials import ROLES
 from kalends.core.errors import InvalidArgument, InvalidValue, with_suggestion
-from kalends.core.messages import Message, find_language
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, find_language, gettext_noop as N_
 from kalends.core.sanitize import clean_plain
 from kalends.core.slugs import add_number
 from kalends.core.urls import read_email

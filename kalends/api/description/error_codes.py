@@ -6,8 +6,7 @@
 from typing import Any, Final
 
 from kalends.calendar.access.permissions import MIN_READER_ROLES
-from kalends.core.messages import LANGUAGES
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import LANGUAGES, gettext_noop as N_
 from kalends.http.router import SLUG, Endpoint, ErrorCode
 
 MISSING = ErrorCode(400, "rest_missing_callback_param", N_("Required parameters are missing."))

@@ -29,8 +29,7 @@ from kalends.calendar.kinds.kind import (
 from kalends.calendar.kinds.list_queries import build_event_page_query
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.organizers import ORGANIZERS
-from kalends.calendar.kinds.terms import CATEGORIES, TAGS
-from kalends.calendar.kinds.terms import ORDERS as TERM_ORDERS
+from kalends.calendar.kinds.terms import CATEGORIES, ORDERS as TERM_ORDERS, TAGS
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.rules.record_types import CANCELLED, POSTPONED, Event, MediaItem, Organizer, Post, Term, Venue
 from kalends.core import errors, params, times

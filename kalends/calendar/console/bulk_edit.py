@@ -18,8 +18,7 @@ from kalends.console.console_rendering import show
 from kalends.console.console_request import ConsoleRequest, ConsoleRoute, redirect
 from kalends.core import errors
 from kalends.core.errors import ApiError
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import Param, parse_id, read_params
 
 # A bulk change runs as API batches with a precondition for each event.

@@ -32,8 +32,7 @@ from kalends.console.field_texts import STATUS_FILTERS
 from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
-from kalends.core.messages import gettext_noop as N_
-from kalends.core.messages import translator
+from kalends.core.messages import gettext_noop as N_, translator
 from kalends.core.params import parse_id
 from kalends.core.statuses import LISTED
 from kalends.imports.api import respond_with_table

@@ -17,8 +17,7 @@ from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.organizers import ORGANIZERS
 from kalends.calendar.kinds.posts import build_post_image
 from kalends.calendar.kinds.venues import VENUES
-from kalends.calendar.operations import duplicates as event_checks
-from kalends.calendar.operations import event_queries, record_verbs
+from kalends.calendar.operations import duplicates as event_checks, event_queries, record_verbs
 from kalends.calendar.operations.duplicates import OtherEvent
 from kalends.calendar.operations.event_queries import CategoryChoice, Choice
 from kalends.calendar.rules.record_types import MOVED_ONLINE, MediaItem
@@ -39,12 +38,10 @@ from kalends.console.event_values import (
     shift_days,
     to_params,
 )
-from kalends.console.field_texts import LABELS as FIELD_LABELS
-from kalends.console.field_texts import STATUS_NAMES, make_locale
+from kalends.console.field_texts import LABELS as FIELD_LABELS, STATUS_NAMES, make_locale
 from kalends.core.date_forms import make_absolute, read_datetime
 from kalends.core.errors import ApiError, InvalidValue
-from kalends.core.messages import Message, translator
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_, translator
 from kalends.core.params import parse_id
 from kalends.core.sanitize import fold
 from kalends.core.times import DateTimeInput, event_span, local_of

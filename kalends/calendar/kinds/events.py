@@ -45,6 +45,7 @@ from kalends.calendar.kinds.posts import (
     serialize_image,
     serialize_post,
 )
+from kalends.calendar.kinds.terms import clean_slug
 from kalends.calendar.rules.fields import EVENT_FIELDS, Plain, names_of, pick
 from kalends.calendar.rules.record_types import Event, SeriesReference, Term
 from kalends.core import credentials, date_forms, errors, params, times
@@ -53,7 +54,6 @@ from kalends.core.date_forms import DateInput
 from kalends.core.errors import InvalidValue
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, ZONE, param
 from kalends.core.sanitize import clean_title, fold
-from kalends.core.slugs import make_slug
 from kalends.core.times import DateTimeInput, Span
 from kalends.series.storage import decode_parts
 from kalends.store import Row
@@ -359,12 +359,6 @@ def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
     return DateTimeInput(wall, offset, False)
 
 
-def _clean_slug(value: str, limit: int = 2000) -> str:
-    if len(value) > limit:
-        raise InvalidValue("must have at most 2,000 characters.")
-    return make_slug(value)
-
-
 EVENTS = Kind(
     name="events",
     singular="event",
@@ -375,7 +369,7 @@ EVENTS = Kind(
         param("end_date", DATE_TIME, "The end, in the event's time zone", required=True),
         *post_fields(),
         DESCRIPTION,
-        param("slug", params.text(_clean_slug), "The event slug"),
+        param("slug", params.text(clean_slug), "The event slug"),
         *(row.param for row in pick(EVENT_FIELDS, "excerpt")),
         param("timezone", ZONE, "The event time zone; by default the site's"),
         param("all_day", BOOLEAN, "Whether the event lasts the whole day", default=False),

@@ -43,7 +43,7 @@ ORDERS: dict[str, LiteralString] = {
 }
 
 
-def _clean_slug(value: str, limit: int = 2000) -> str:
+def clean_slug(value: str, limit: int = 2000) -> str:
     if len(value) > limit:
         raise InvalidValue("must have at most 2,000 characters.")
     return make_slug(value)
@@ -54,7 +54,7 @@ def term_fields(name_description: str) -> tuple[Param, ...]:
     return (
         param("name", params.text(clean_name, allow_empty=False), name_description, required=True),
         param("description", params.text(clean_term_description), "The description"),
-        param("slug", params.text(_clean_slug), "The slug; by default generated from the name"),
+        param("slug", params.text(clean_slug), "The slug; by default generated from the name"),
     )
 
 
@@ -216,7 +216,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
                hide_empty),
         Filter(param("post", params.integer(minimum=1), "Terms assigned to this event"), linked_to_post),
         Filter(param("event", params.integer(minimum=1), "Alias of `post`"), linked_to_event),
-        Filter(param("slug", params.text(_clean_slug, allow_empty=False), "Terms with this slug"),
+        Filter(param("slug", params.text(clean_slug, allow_empty=False), "Terms with this slug"),
                value_clause(lambda value: Sql("r.slug = ?", normalize_lookup(value)))),
     )  # fmt: skip
 

@@ -6,8 +6,7 @@ password, links, and the display of cost and excerpt.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as attribute
+from dataclasses import dataclass, field as attribute
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Literal, LiteralString
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.recurrence.rule_parts import Rule, Weekday
 
 # Each weekday has separate texts, because grammatical gender and number differ by language.

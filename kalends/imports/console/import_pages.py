@@ -19,8 +19,7 @@ from kalends.console.record_views import read_id
 from kalends.core import params
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_lines, to_plain_text
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import Param, param, parse_id, read_params
 from kalends.core.words import Segment, diff_words, shorten
 from kalends.imports.console.import_texts import ACTIONS, PATH, describe_row

@@ -14,8 +14,7 @@ from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.record_history import to_public
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_text
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.sanitize import clean_name, fold
 from kalends.core.slugs import normalize_lookup
 from kalends.imports.rules.import_places import PlaceIndex, StoredPlace, describe, make_linked

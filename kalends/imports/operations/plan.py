@@ -10,8 +10,7 @@ from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.operations.duplicates import Candidate
 from kalends.calendar.rules.similarity import SAME_SCORE, SIMILAR_SCORE
 from kalends.core.errors import ApiError
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import read_params
 from kalends.imports.operations import import_rows
 from kalends.imports.operations.exports import find_exported

@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 from functools import cache
 from typing import Final
 
-from kalends.core.date_forms import CONNECTORS, HALVES, MONTHS
+from kalends.core.date_forms import CONNECTORS, HALVES, MONTHS, make_day
 from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import fold
 
@@ -251,12 +251,12 @@ def _add_time(day: date, rest: str) -> Moment:
 
 def _read_year_first(text: str, _: str) -> tuple[date, str] | None:
     match = _YEAR_FIRST.match(text)
-    return (_make_day(int(match[1]), int(match[3]), int(match[4])), text[match.end() :]) if match else None
+    return (make_day(int(match[1]), int(match[3]), int(match[4])), text[match.end() :]) if match else None
 
 
 def _read_compact(text: str, _: str) -> tuple[date, str] | None:
     match = _COMPACT.match(text)
-    return (_make_day(*map(int, match.groups())), text[match.end() :]) if match else None
+    return (make_day(*map(int, match.groups())), text[match.end() :]) if match else None
 
 
 def _read_japanese(text: str, _: str) -> tuple[date, str] | None:
@@ -264,7 +264,7 @@ def _read_japanese(text: str, _: str) -> tuple[date, str] | None:
     if match is None:
         return None
     year = int(match[1]) if match[1] else _REIWA + (1 if match[2] == "元" else int(match[2]))
-    return _make_day(year, int(match[3]), int(match[4])), text[match.end() :]
+    return make_day(year, int(match[3]), int(match[4])), text[match.end() :]
 
 
 def _read_numeric(text: str, order: str) -> tuple[date, str] | None:
@@ -277,21 +277,21 @@ def _read_numeric(text: str, order: str) -> tuple[date, str] | None:
     if (second if not is_month_first else first) > 12:
         is_month_first = not is_month_first and match[2] != "."
     month, day = (first, second) if is_month_first else (second, first)
-    return _make_day(year, month, day), text[match.end() :]
+    return make_day(year, month, day), text[match.end() :]
 
 
 def _read_named(text: str, _: str) -> tuple[date, str] | None:
     match = _NAMED.match(text)
     if match is None or match[2] not in list_months():
         return None
-    return _make_day(int(match[3]), list_months()[match[2]], int(match[1])), text[match.end() :]
+    return make_day(int(match[3]), list_months()[match[2]], int(match[1])), text[match.end() :]
 
 
 def _read_name_first(text: str, _: str) -> tuple[date, str] | None:
     match = _NAME_FIRST.match(text)
     if match is None or match[1] not in list_months():
         return None
-    return _make_day(int(match[3]), list_months()[match[1]], int(match[2])), text[match.end() :]
+    return make_day(int(match[3]), list_months()[match[1]], int(match[2])), text[match.end() :]
 
 
 @cache
@@ -304,14 +304,6 @@ def list_months() -> dict[str, int]:
 
 def _complete_year(digits: str) -> int:
     return int(digits) if len(digits) == 4 else int(digits) + (2000 if int(digits) < 70 else 1900)
-
-
-def _make_day(year: int, month: int, day: int) -> date:
-    try:
-        return date(year, month, day)
-    except ValueError:
-        text = f"{year:04}-{month:02}-{day:02}"
-        raise InvalidValue("is not a valid date: {day} does not exist.", day=text) from None
 
 
 def _read_serial(number: float) -> Moment:

@@ -12,8 +12,7 @@ from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.record_verbs import fetch_editable_row
 from kalends.console.console_rendering import show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, Operation, field_errors, redirect
-from kalends.console.event_values import Linked
-from kalends.console.event_values import make_values as make_event_values
+from kalends.console.event_values import Linked, make_values as make_event_values
 from kalends.console.field_texts import make_locale
 from kalends.core import errors
 from kalends.core.errors import ApiError

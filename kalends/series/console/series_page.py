@@ -15,8 +15,7 @@ from kalends.console.field_texts import LABELS, local_text, make_locale
 from kalends.console.history_views import ACTIONS
 from kalends.core import times
 from kalends.core.errors import ApiError
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import read_params
 from kalends.core.recurrence import Rule
 from kalends.core.recurrence.rule_parts import WEEKDAYS

@@ -18,8 +18,7 @@ from kalends.console.console_request import PREFIX, ConsoleRequest, Operation
 from kalends.console.field_texts import GROUP_OF, make_locale
 from kalends.core import errors, times
 from kalends.core.errors import ApiError
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import parse_id
 from kalends.rendering.page_locale import PageLocale
 from kalends.series.api import DRY_RUN, EVENT_EDIT, EVENT_SCOPE, OVERRIDES

@@ -3,8 +3,7 @@
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.cost import format_cost, read_cost
 from kalends.core.errors import InvalidValue

@@ -5,8 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.date_forms import RelativeDate, make_absolute, read_datetime
 from kalends.core.errors import InvalidValue

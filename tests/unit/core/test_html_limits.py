@@ -6,8 +6,7 @@ from html.parser import HTMLParser
 
 import nh3
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core import html_text
 from kalends.core.errors import InvalidValue

@@ -1,8 +1,7 @@
 """Descriptions as they are shown."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.html_text import to_paragraphs, to_plain_text
 from kalends.core.sanitize import clean_html

@@ -7,8 +7,7 @@ from itertools import islice
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import check_start, expand, format_rule, read_rule, read_rule_object

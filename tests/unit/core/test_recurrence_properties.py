@@ -5,8 +5,7 @@ from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from random import Random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kalends.core.recurrence import (
     Rule,

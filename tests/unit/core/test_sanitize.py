@@ -6,8 +6,7 @@ from html.parser import HTMLParser
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import (

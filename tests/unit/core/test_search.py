@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import SearchWords, fold, has_trigram, like_pattern, read_search

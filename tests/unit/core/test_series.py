@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import expand, read_rule

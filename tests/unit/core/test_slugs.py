@@ -5,8 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.slugs import MAX_BYTES, TRASHED_SUFFIX, add_number, add_suffix, make_slug, normalize_lookup
 from tests.unit.core.vector_rows import load_rows, quick_settings, row_id

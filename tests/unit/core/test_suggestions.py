@@ -1,8 +1,7 @@
 """Suggestions: the nearest allowed value by at most two edits, or a known synonym."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kalends.core.words import MAX_LENGTH, edit_distance, suggest
 
