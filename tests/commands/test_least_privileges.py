@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from tools.command_runs import RUNS, CommandRun, find_forgotten, write_files
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "deploy/systemd/kalends.env.example"
 URLS = ("KALENDS_DATABASE_URL", "KALENDS_QUEUE_URL", "KALENDS_MIGRATION_URL")
-SECONDS = 6  # after which a server or worker is stopped
+# A server or worker stops cleanly once it has logged one of these lines.
+STARTED = re.compile(r"Started worker-1|worker started")
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,22 @@ def test_every_command_works_or_names_the_setting_it_needs(installation: Install
     assert "\n".join(problems) == ""
 
 
+def run_until_started(command: list[str], log: Path, settings: dict[str, str]) -> tuple[int, str]:
+    """Run a server or worker until it logs that it has started, then stop it."""
+    environment = make_environment(settings["KALENDS_DATABASE_URL"], settings)
+    with log.open("w") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not STARTED.search(log.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.terminate()
+    return process.wait(30), log.read_text()
+
+
 def execute(installation: Installation, run: CommandRun, settings: dict[str, str]) -> tuple[int, str]:
     arguments = run.split(str(installation.files))
     if run.runs_on:
-        command = ["timeout", "--preserve-status", str(SECONDS), *KALENDS, *arguments]
-        environment = make_environment(settings["KALENDS_DATABASE_URL"], settings)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+        return run_until_started([*KALENDS, *arguments], installation.files / "output", settings)
     others = {name: value for name, value in settings.items() if name != "KALENDS_DATABASE_URL"}
     result = run_command(settings["KALENDS_DATABASE_URL"], *arguments, settings=others, answers=run.answers or None)
     return result.exit_code, result.output + os.linesep

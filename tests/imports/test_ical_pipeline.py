@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kalends.imports.operations import apply
 from kalends.imports.rules.ical_calendar import read_calendar
 from kalends.imports.rules.import_records import ImportedRecord
+from kalends.store.change_log import MAX_NEW_RECORDS
 from tests.api.running_app import RunningApp
 from tests.imports.ical_corpus import FOLDER, NAMES, NOW, read_expected
 from tests.imports.site import Subscription
@@ -43,6 +45,18 @@ def test_calendar_is_written_once(app: RunningApp, name: str) -> None:
     second = feed.rows(feed.plan(*records))
     changed = [row for row in second if row["action"] not in ("unchanged", "rejected")]
     assert changed == [], [(row["title"], row["action"], row["changes"]) for row in changed]
+
+
+def test_rows_of_one_transaction_do_not_share_the_limit_of_new_records(
+    app: RunningApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "MAX_SECONDS", 60.0)
+    feed = Subscription.add(app)
+    feed.now = datetime.fromisoformat(NOW).astimezone(UTC)
+    run = feed.plan(*read_records("long_running_series_known"))
+    feed.apply(run)
+    assert [(row["title"], row["reasons"]) for row in feed.rows(run) if row["state"] != "applied"] == []
+    assert app.sql("SELECT count(*) FROM events")[0][0] > MAX_NEW_RECORDS
 
 
 def test_email_addresses_of_organizers_need_consent() -> None:

@@ -137,6 +137,7 @@ async def _apply_one(context: OperationContext, writer: RowWriter, source: Row, 
     `first` is the revision before the row.
     """
     tx = context.transaction
+    tx.changes.new_records = 0  # the limit of a request applies to each row, however many share a transaction
     try:
         async with tx.savepoint():
             applied = await writer.write(context, source, row)
