@@ -63,6 +63,18 @@ def test_replaced_version_continues_under_its_new_number(database_url: str, tmp_
         assert response.status_code == 201, response.text
 
 
+def test_sites_that_are_in_use_keep_the_calendar_as_their_start_page(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        assert connection.execute("SELECT id, start_page FROM sites").fetchall() == [(1, "front")]
+        connection.execute("ALTER TABLE sites DROP COLUMN start_page")
+        connection.execute("UPDATE alembic_version SET version_num = '0035'")
+        connection.execute("INSERT INTO sites (id, revision) VALUES (2, 1)")
+        assert run_command(database_url, "migrate").exit_code == 0
+        connection.execute("INSERT INTO sites (id) VALUES (3)")
+        pages = connection.execute("SELECT id, start_page FROM sites ORDER BY id").fetchall()
+        assert pages == [(1, "front"), (2, "calendar"), (3, "front")]
+
+
 @pytest.fixture
 def restored_url(postgres_url: str, database_url: str) -> Iterator[str]:
     """Return the URL of a new database with the restored dump of a migrated one."""

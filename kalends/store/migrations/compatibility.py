@@ -12,4 +12,5 @@ from typing import Final
 # declares the first version whose code no longer uses it.
 OLDEST_CODE: Final[Mapping[str, str]] = {
     "0035": "0035",
+    "0036": "0035",
 }

@@ -1,0 +1,10 @@
+"""Hues of images, the start page of sites, and when users last opened the console."""
+
+from kalends.store.migrations.steps import run_file
+
+revision = "0036"
+down_revision = "0035"
+
+
+def upgrade() -> None:
+    run_file(__file__)
