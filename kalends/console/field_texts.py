@@ -40,7 +40,7 @@ LABELS: Final = {
     "status": N_("Status"),
     "date_utc": N_("Publication date"),
     "author": N_("Author"),
-    "slug": N_("Address of the page"),
+    "slug": N_("Web address"),
     **_labels(*(in_group(EVENT_FIELDS, group) for group in ("cost", "links", "state")), EVENT_FIELDS),
     "new_password": N_("Password"),
     **_labels(pick(VENUE_FIELDS, "address", "city", "country", "province", "state", "stateprovince", "zip", "phone")),

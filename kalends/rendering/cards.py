@@ -20,7 +20,7 @@ from kalends.rendering.page_urls import UrlBuilder
 ONLINE: Final = N_("Online")
 MARKED_TITLE: Final = N_("{state}: {title}")
 STATE_LABELS: Final = {
-    SCHEDULED: N_("As announced"),
+    SCHEDULED: N_("Going ahead"),
     CANCELLED: N_("Cancelled"),
     POSTPONED: N_("Postponed"),
     MOVED_ONLINE: N_("Moved online"),

@@ -79,7 +79,7 @@ DATES: Final = {
     "start_date": FROM, "starts_after": FROM, "ends_after": FROM, "overlaps_from": FROM,
     "end_date": UNTIL, "starts_before": UNTIL, "ends_before": UNTIL, "overlaps_to": UNTIL,
 }  # fmt: skip
-FIRST_ONLY: Final = N_("Only the first date of each series")
+FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
 # Parameters that search the form's categories, tags, venues and organizers by part of their name.
 FIND_PARAMS: Final = tuple(f"{FIND}{name}" for name, *_ in CHOICES)

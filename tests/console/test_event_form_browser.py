@@ -327,7 +327,7 @@ def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browse
         expect(page.frame_locator("[name=preview]").locator("h1")).to_have_text("Poetry night")
         page.keyboard.press("Escape")
         pass_autosave_delay(page)
-        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
+        expect(page.locator("[data-autosave]")).to_contain_text("Draft saved at")
         page.fill("#title", "Poetry night again")
         # Leaving the page sends the rest at once.
         page.goto("about:blank")
@@ -366,7 +366,7 @@ def test_changes_are_kept_once_the_server_is_back(server: Server, browser: Brows
         expect(page.locator("[data-autosave]")).not_to_be_empty()
         page.context.set_offline(False)
         pass_autosave_delay(page)
-        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
+        expect(page.locator("[data-autosave]")).to_contain_text("Draft saved at")
         assert page.evaluate("localStorage.length") == 0
         opened.errors.clear()
 
@@ -391,7 +391,7 @@ def test_long_text_is_kept(server: Server, browser: Browser, api: httpx.Client) 
         page.goto(path)
         write_summary(page, text)
         pass_autosave_delay(page)
-        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
+        expect(page.locator("[data-autosave]")).to_contain_text("Draft saved at")
         page.goto(f"{path}?draft={event['id']}")
         assert len(page.input_value("#excerpt")) == len(text)
         # A beacon cannot carry the text, so the browser keeps it when the page is left at once.

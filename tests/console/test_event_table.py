@@ -69,7 +69,7 @@ def test_editor_sees_submissions_first_and_then_all_upcoming_events(desk: Consol
     assert (titles[2], titles[-1]) == ("Contributor's draft", "Apple fair")
     page = desk.page(TABLE)
     assert "Waiting for review" in page.text
-    assert "Events: 11" in page.text
+    assert "11 events" in page.text
 
 
 @pytest.mark.quick("period=past-expected0", "status=draft&page=9-expected15")

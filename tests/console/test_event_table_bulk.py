@@ -51,7 +51,7 @@ def test_many_events_need_a_confirmation(app: RunningApp, desk: ConsoleClient) -
     ids = make_drafts(app, "Many", 21)
     response = change(desk, "publish", select(desk, "Many"))
     page = Page.parse(response.text)
-    assert "Publish Events: 21" in page.text
+    assert "Publish 21 events" in page.text
     assert "1 more" in page.text
     assert read_statuses(app, ids) == ["draft"] * 21
     assert desk.post(BULK, page.form()).status_code == 303
@@ -192,7 +192,7 @@ def test_trash_is_confirmed_and_restored(app: RunningApp, desk: ConsoleClient) -
     ids = make_drafts(app, "Waste", 2)
     boxes = select(desk, "Waste")
     page = Page.parse(desk.post(BULK, {"row": boxes[0]}).text)
-    assert "Move to the trash Events: 1 Waste 000" in page.text
+    assert "Move to the trash One event Waste 000" in page.text
     desk.post(BULK, page.form())
     assert read_statuses(app, ids) == ["trash", "draft"]
     location = change(desk, "trash", select(desk, "Waste"), confirmed="true").headers["location"]

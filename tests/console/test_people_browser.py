@@ -44,7 +44,7 @@ def test_person_is_invited_with_few_interactions(server: Server, chromium: Brows
     with open_console(chromium, server, script=script) as console:
         console.sign_in("administrator")
         console.open("/console/people")
-        console.click("text=Invite somebody")
+        console.click("text=Invite someone")
         console.fill("#login", f"new-{script}@example.org")
         console.click("input[value=contributor]")
         console.click("text=Create the invitation")

@@ -45,8 +45,8 @@ UNSUPPORTED = [
 TOOLS = {
     "Bold": "<p><strong>Word</strong></p>",
     "Italic": "<p><em>Word</em></p>",
-    "Heading": "<h2>Word</h2>",
-    "Subheading": "<h3>Word</h3>",
+    "Heading 1": "<h2>Word</h2>",
+    "Heading 2": "<h3>Word</h3>",
     "Small heading": "<h4>Word</h4>",
     "Bulleted list": "<ul><li>Word</li></ul>",
     "Numbered list": "<ol><li>Word</li></ol>",

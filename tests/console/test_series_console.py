@@ -63,7 +63,7 @@ def test_new_event_with_a_rule_becomes_a_series(editor: ConsoleClient, api: Seri
     assert (series["removed"], series["added"]) == (["2031-02-11 19:30:00"], ["2031-03-06 19:30:00"])
     page = editor.page(f"/console/series/{series_id}")
     assert "Tue, Jan 7, 2031" in page.text
-    assert "Left out" in page.text
+    assert "Skipped" in page.text
     assert "Yoga" in editor.page("/console/series").text
 
 

@@ -44,7 +44,7 @@ def test_dates_are_added_left_out_and_restored(editor: ConsoleClient, api: Serie
     assert days_of(api, series["id"]) == ["01-07", "01-16", "01-17", "01-21", "01-28", "02-04", "02-11"]
     assert api.events(series["id"])[2]["start_date"] == "2031-01-17 10:00:00"
     page = editor.page(f"/console/series/{series['id']}")
-    assert "Left out" in page.text
+    assert "Skipped" in page.text
     send(editor, series["id"], "dates", add="2031-01-14 19:30:00")
     assert api.events(series["id"])[1]["id"] == ids[1]
 

@@ -11,7 +11,7 @@ from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
 
 LABELS = {
     "en": ("Cancelled", "Postponed", "Moved online", "Sold out"),
-    "de": ("Abgesagt", "Verschoben", "Jetzt online", "Ausverkauft"),
+    "de": ("Abgesagt", "Verschoben", "Findet online statt", "Ausverkauft"),
     "es": ("Cancelado", "Aplazado", "Ahora en línea", "Agotado"),
     "fr": ("Annulé", "Reporté", "Passé en ligne", "Complet"),
     "it": ("Annullato", "Rinviato", "Ora online", "Esaurito"),

@@ -103,7 +103,7 @@ def test_multi_day_events_span_cells_per_week(app: RunningApp) -> None:
         "12": [("", "", "")],
     }
     # Screen readers announce the day and the end of each event.
-    assert 'aria-label="Saturday, March 8, 2031, Events: 1"' in cells["08"]
+    assert 'aria-label="Saturday, March 8, 2031, One event"' in cells["08"]
     assert re.findall(r'<span class="visually-hidden"> (until [^<]+)</span>', table) == [
         "until Tue, Mar 11",
         "until Wed, Mar 12",

@@ -135,12 +135,12 @@ def test_list_page_can_be_reduced_to_first_dates(app: RunningApp, client: Series
     create(client, "Class")
     client.caller.create("events", title="Concert", **TIMES)
     page = get(app, "/events/list/")
-    switch = re.search(r'<a class="chip" href="([^"]+)"[^>]*>Only the first date of each series', page)
+    switch = re.search(r'<a class="chip" href="([^"]+)"[^>]*>Hide repeats', page)
     assert switch
     path, _, query = switch[1].partition("?")
     reduced = get(app, path, query)
     assert (page.count('<article class="card'), reduced.count('<article class="card')) == (12, 2)
-    assert 'aria-label="Remove filter: Only the first date of each series"' in reduced
+    assert 'aria-label="Remove filter: Hide repeats"' in reduced
     assert reduced.count('<i class="repeats"><b>repeats</b></i>') == 1
     month = get(app, f"/events/month/{START:%Y-%m}/")
     assert '<i class="repeats"><b>repeats</b></i>' in month
@@ -151,6 +151,6 @@ def test_list_page_can_be_reduced_to_first_dates(app: RunningApp, client: Series
 def test_lists_without_series_have_no_switch(app: RunningApp, client: SeriesClient) -> None:
     client.caller.create("events", title="Concert", **TIMES)
     page = get(app, "/events/list/")
-    assert "Only the first date" not in page
+    assert "Hide repeats" not in page
     assert "repeats" not in page
     assert get(app, "/events/list/", "series=987654").count('<article class="card') == 0

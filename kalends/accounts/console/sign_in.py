@@ -392,7 +392,7 @@ def _require_proof(console_request: ConsoleRequest) -> Session:
     """Return the session; raise 403 if the last proof of identity is too old."""
     session = require_session(console_request)
     if not is_confirmed(console_request):
-        raise ApiError(403, "rest_forbidden", Message("Reload the page and confirm that it is you."))
+        raise ApiError(403, "rest_forbidden", Message("Reload the page and confirm it’s you."))
     return session
 
 

@@ -136,7 +136,7 @@ async def _resolve_pick(context: OperationContext, kind: Kind, pick: Pick, new_n
 # Details that search engines show with an event.
 MISSING_LABELS: Final = {
     "image": N_("a picture"),
-    "description": N_("a text"),
+    "description": N_("a description"),
     "venue": N_("a venue or an online address"),
     "end_date": N_("an end"),
     "organizer": N_("an organizer"),
@@ -294,8 +294,8 @@ LABELS: Final = {
     "file": N_("Picture"),
     "image_alt": N_("What does the picture show?"),
     "rule": N_("Repeat"),
-    "add_dates": N_("Further dates"),
-    "remove_dates": N_("Dates that are left out"),
+    "add_dates": N_("Extra dates"),
+    "remove_dates": N_("Skipped dates"),
 }
 
 

@@ -233,7 +233,7 @@ EVENT_FIELDS: Final = (
     ),
     Field(
         param("sticky", BOOLEAN, "Whether the event is sticky in the calendar view"),
-        N_("Sticky"),
+        N_("Pin to the top of the day"),
         "display",
         headers.STICKY,
     ),
@@ -252,7 +252,7 @@ EVENT_FIELDS: Final = (
             default=SCHEDULED,
             is_extension=True,
         ),
-        N_("State of the event"),
+        N_("Event status"),
         "state",
         headers.EVENT_STATUS,
         schema=_optional(

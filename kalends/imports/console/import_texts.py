@@ -64,7 +64,7 @@ DONE: Final = {
     "new": N_("Was created."),
     "changed": N_("Was changed."),
     "moved": N_("Has another ID in the source now. The event stayed."),
-    "linked": N_("Was linked to an event that exists."),
+    "linked": N_("Linked to an existing event."),
     "duplicate": N_("Was imported."),
     "gone": N_("Was moved to the trash."),
 }
@@ -120,7 +120,7 @@ LABELS: Final = {
     "default_status": N_("Status of new events"),
     "default_category": N_("Category of new events"),
     "authority": N_("If both sides have changed the same field"),
-    "timezone": N_("Time zone of times without one"),
+    "timezone": N_("Time zone for times that don’t state one"),
     "allow_mass_deletion": N_("Remove many events at once without asking"),
     "organizer_emails": N_("Import e-mail addresses of organizers"),
     "trust_rank": N_("Rank"),

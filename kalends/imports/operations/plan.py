@@ -282,21 +282,13 @@ def reject(imported: ImportedRecord, reason: Message) -> PlanRow:
 
 
 def reject_input(rejection: Rejection) -> PlanRow:
-    reason = rejection.reason
-    if rejection.column:
-        reason = Message(
-            "Column “{column}”, value “{value}”: {reason}",
-            column=rejection.column,
-            value=rejection.value,
-            reason=reason,
-        )
     return {
         "action": "rejected",
         "kind": "events",
         "identity": rejection.identity,
         "recurrence_id": rejection.recurrence_id,
         "title": rejection.title[:500],
-        "reasons": [encode_message(reason)],
+        "reasons": [encode_message(rejection.reason)],
         "line": rejection.line,
         "state": "skipped",
     }

@@ -55,8 +55,6 @@ class Rejection:
     identity: str = ""
     recurrence_id: str = ""
     title: str = ""
-    column: str = ""  # a table column's header
-    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ def _decode_record(stored: Mapping[str, Any]) -> ImportedRecord:
 
 
 def _decode_rejection(stored: Mapping[str, Any]) -> Rejection:
-    names = ("identity", "recurrence_id", "title", "column", "value")
+    names = ("identity", "recurrence_id", "title")
     texts = {name: str(stored[name]) for name in names}
     return Rejection(decode_message(stored["reason"]), stored["line"], **texts)
 

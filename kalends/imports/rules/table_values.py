@@ -21,6 +21,12 @@ MAX_IDENTITY_LENGTH: Final = 1000
 MAX_OVERNIGHT: Final = timedelta(hours=12)
 TIME_FIELDS: Final = ("start_date", "start_time", "end_date", "end_time")
 NAME_FIELDS: Final = {"events": "title", "venues": "venue", "organizers": "organizer"}
+MISSING: Final = {
+    "title": Message("The title is missing."),
+    "venue": Message("The name is missing."),
+    "organizer": Message("The name is missing."),
+    "start_date": Message("The date is missing."),
+}
 _WORDS: Final = {
     "status": table_cells.STATUSES,
     "event_status": table_cells.EVENT_STATES,
@@ -102,7 +108,7 @@ def _read_field(kind: str, name: str, values: Sequence[Cell], order: str) -> Any
 
 def _require(row: RowValues, name: str) -> None:
     if not row.fields.get(name) and name not in row.problems:
-        row.problems[name] = Message("is required.")
+        row.problems[name] = MISSING[name]
 
 
 def make_identity(kind: str, fields: Mapping[str, Any]) -> str:

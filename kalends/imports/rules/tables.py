@@ -137,33 +137,26 @@ class _Reader:
         return None
 
     def _reject(self, row: _Row, read: RowValues) -> Message | None:
-        """Reject a row with invalid cells. The rejection names the first one's column; its reason lists all of them.
-
-        Return the problem if a required column is missing.
-        """
+        """Reject a row with invalid cells, with all reasons. Return the problem if a required column is missing."""
         table = self._table
-        places = [(self._find_header(name), self._find_text(row, name), why) for name, why in read.problems.items()]
-        header, text, reason = places[0]
-        for other, other_text, why in places[1:]:
-            reason = Message(
-                "{reason} Column “{column}”, value “{value}”: {other}",
-                reason=reason,
-                column=other,
-                value=other_text,
-                other=why,
+        reasons = [
+            why
+            if why is table_values.MISSING.get(name)
+            else Message(
+                "Column “{column}”, value “{value}”: {reason}",
+                column=table.headers[table.fields.index(name)],
+                value=self._find_text(row, name),
+                reason=why,
             )
+            for name, why in read.problems.items()
+        ]
         title = str(read.fields.get(table_values.NAME_FIELDS[table.kind]) or "")
         identity = str(read.fields.get(table_headers.IDENTITY) or "")
-        self.rejections.append(Rejection(reason, row.number, identity, title=title, column=header, value=text))
+        self.rejections.append(Rejection(Message("{reason}", reason=reasons), row.number, identity, title=title))
         return next((why for name, why in read.problems.items() if name not in table.fields), None)
 
-    def _find_header(self, name: str) -> str:
-        table = self._table
-        return table.headers[table.fields.index(name)] if name in table.fields else name
-
     def _find_text(self, row: _Row, name: str) -> str:
-        fields = self._table.fields
-        index = fields.index(name) if name in fields else len(row.cells)
+        index = self._table.fields.index(name)
         return to_text(row.cells[index])[:_MAX_PREVIEW_TEXT] if index < len(row.cells) else ""
 
 

@@ -74,13 +74,13 @@ SHOWN_EDITS: Final = 10
 # How far ahead to show dates that are not events yet.
 PLANNED_PERIOD: Final = timedelta(days=200)
 MAX_PLANNED: Final = 5
-STATE_LABELS: Final = {MADE: "", REMOVED: N_("Left out"), PLANNED: N_("Planned")}
+STATE_LABELS: Final = {MADE: "", REMOVED: N_("Skipped"), PLANNED: N_("Planned")}
 # Labels for changes, by series column.
 COLUMN_LABELS: Final = {
     "parts": N_("Rule or times"),
-    "added": N_("Further dates"),
-    "removed": N_("Dates that are left out"),
-    "slug": N_("Address of the page"),
+    "added": N_("Extra dates"),
+    "removed": N_("Skipped dates"),
+    "slug": N_("Web address"),
     "published_at": N_("Publication date"),
 }
 CONTENT_COLUMNS: Final = ("template", "content_changes")
