@@ -80,7 +80,7 @@ async def show_series(
     found = await list_dates(context, series, MAX_DATES, past=values.get("past", False), cursor=values.get("after"))
     image = make_page_image(series.content.image)
     ends = [event.end_utc for event in found.events if event.end_utc > now]
-    return show_page(
+    return await show_page(
         page,
         replace(_make_page(page, series), image=image, **_make_list(page, series, found)),
         cache_tags=(*read.cache_tags, "events"),
@@ -114,7 +114,7 @@ async def _password_page(page: PageContext) -> PageResponse:
     model = MessagePage(
         title=read_title(series.title), message=page.locale.gettext(message), asks_password=True, robots="noindex"
     )
-    return show_page(page, model, status=403, is_cacheable=False)
+    return await show_page(page, model, status=403, is_cacheable=False)
 
 
 def _make_page(page: PageContext, series: Series) -> SeriesPage:

@@ -19,7 +19,7 @@ from kalends.rendering.page_urls import has_page
 from kalends.store import Row
 from kalends.website import list_views
 from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page, with_values
-from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_category_nav, make_chips, make_paging
+from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_chips, make_paging
 from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, lay_out_month, make_entry
 from kalends.website.models.page_parts import (
     MAX_ENTRIES_BYTES,
@@ -69,7 +69,6 @@ async def show_month(
         # Each combination is about seven eighths the size of the previous one.
         at = min(last_size, at + max(1, int(5 * log2(excess))))
     model = MonthPage(
-        category_nav=await make_category_nav(page),
         title=heading,
         heading=heading,
         weeks=layout.weeks,
@@ -84,7 +83,7 @@ async def show_month(
         robots="noindex, nofollow" if is_empty and "month" in path_params else "",
         canonical=context.base_url + (path if "month" in path_params else "/events/month/"),
     )
-    return show_page(page, model, cache_tags=_list_cache_tags(context))
+    return await show_page(page, model, cache_tags=_list_cache_tags(context))
 
 
 async def show_week(
@@ -106,7 +105,6 @@ async def show_week(
         return page.locale.text(N_("Week of {day}"), day=first)
 
     model = WeekPage(
-        category_nav=await make_category_nav(page),
         title=heading,
         heading=heading,
         grid=_make_fitting_grid(page, first, rows, entries),
@@ -119,7 +117,7 @@ async def show_week(
         robots="noindex",
         canonical=context.base_url + path,
     )
-    return show_page(page, model, cache_tags=_list_cache_tags(context))
+    return await show_page(page, model, cache_tags=_list_cache_tags(context))
 
 
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
@@ -138,7 +136,6 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
         cache_tags=found.cache_tags,
     )
     model = ListPage(
-        category_nav=await make_category_nav(page),
         kind="day-page",
         view="day",
         title=heading,
@@ -152,7 +149,7 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
         robots="noindex",
         canonical=context.base_url + path,
     )
-    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
+    return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 def read_day(text: str) -> date:

@@ -6,12 +6,14 @@ Templates escape all values that are not `Markup`; records are never templates.
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from markupsafe import Markup
 
+from kalends.calendar.access import caching
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.event_list import find_relative_expiry
 from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
@@ -23,20 +25,22 @@ from kalends.calendar.rules.record_types import Event
 from kalends.core import date_forms, messages, times
 from kalends.core.date_forms import DateInput
 from kalends.core.errors import InvalidValue
+from kalends.core.html_text import to_plain_text
 from kalends.core.messages import DEFAULT, LANGUAGES, find_language, gettext_noop as N_, translator
 from kalends.core.params import Param, parse_id
 from kalends.http import bodies
 from kalends.http.bodies import NO_CORRECTIONS, Corrections, base_name
 from kalends.http.request import RequestContext
 from kalends.http.router import Router
-from kalends.rendering.cards import Card, find_origin, make_card
+from kalends.rendering.cards import Card, find_origin, make_card, shorten
 from kalends.rendering.page_locale import PageLocale, make_page_locale
-from kalends.rendering.page_urls import VIEWS, UrlBuilder
+from kalends.rendering.page_urls import VIEWS, UrlBuilder, readable_slug
 from kalends.rendering.templates import make_environment
+from kalends.store import Row
 from kalends.store.sites import Site
 from kalends.website import assets
 from kalends.website.models.page_parts import WHOLE_API, ApiAddress, Highlights, make_discovery
-from kalends.website.pages import LanguageLink, Layout, Page
+from kalends.website.pages import CategoryLink, CategoryNav, LanguageLink, Layout, Page
 
 # Path parts for route patterns.
 SLUG: Final = r"(?P<slug>[^/]+)"
@@ -154,6 +158,11 @@ LIST_FILTERS: Final = calendar_months.DATE_PARAMS | {HIDE_SUBSEQUENT}
 HOME_PATHS: Final = ("/", "/events/")
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
 VIEW_NAMES: Final = {"month": N_("Month"), "week": N_("Week"), "day": N_("Day"), "list": N_("List"), "map": N_("Map")}
+MAX_CATEGORIES: Final = 8  # in the bar; the others are under "More"
+MAX_CATEGORY_NAME: Final = 20
+MAX_NAVIGATION: Final = 40
+MAX_NAVIGATION_BYTES: Final = 800  # for the links under "More"
+LINK_BYTES: Final = 30
 _SELF_TARGET: Final = Markup(' target="_self"')
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 
@@ -239,7 +248,7 @@ def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]
         yield name, ",".join(map(str, ids)) if ids and len(ids) == len(entries) else value
 
 
-def show_page(
+async def show_page(
     page: PageContext,
     model: Page,
     *,
@@ -250,7 +259,7 @@ def show_page(
     image_urls: tuple[str, ...] = (),
     api_address: ApiAddress = WHOLE_API,
 ) -> PageResponse:
-    """Render a page. Its Content-Security-Policy allows the images in `image_urls`."""
+    """Render a page with the category navigation. Its Content-Security-Policy allows the images in `image_urls`."""
     page_request, site = page.request, page.site
     if site.logo_url.startswith("/"):
         site = replace(site, logo_url=page.context.base_url + site.logo_url)
@@ -260,10 +269,12 @@ def show_page(
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
     cache_tags = (*cache_tags, *page_request.highlights.cache_tags)
-    if model.category_nav.shown:
-        cache_tags = (*cache_tags, "categories")
+    category_nav = CategoryNav()
+    if not page_request.embedded:
+        category_nav = await _load_category_nav(page)
+        cache_tags = (*cache_tags, "categories", caching.EVENT_SET)
     discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
-    body = render(model, replace(_make_layout(page, site), discovery=discovery))
+    body = render(model, replace(_make_layout(page, site), category_nav=category_nav, discovery=discovery))
     headers = {
         **(discovery.headers if discovery else {}),
         "Content-Security-Policy": _content_security_policy(
@@ -276,6 +287,29 @@ def show_page(
     relative_expiry = find_relative_expiry(page.context.values, page.context.transaction.now, page.site.timezone)
     expires_at = min(filter(None, (expires_at, relative_expiry, page.midnight)))
     return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
+
+
+async def _load_category_nav(page: PageContext) -> CategoryNav:
+    """Return the main categories, ordered by number of upcoming events."""
+    rows = await calendar_months.list_main_categories(page.context, page.day_start, MAX_NAVIGATION)
+    links = [_make_category_link(page, row) for row in rows]
+    others = links[MAX_CATEGORIES:]
+    sizes = accumulate(LINK_BYTES + len(f"{link.name}{link.url}".encode()) for link in others)
+    more = [link for link, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
+    if len(more) < len(others) or len(rows) == MAX_NAVIGATION:
+        search_url = page.links.top_level("/events/search/") + "#categories"
+        more.append(CategoryLink(page.locale.text(N_("All categories")), search_url))
+    return CategoryNav(links[:MAX_CATEGORIES], more)
+
+
+def _make_category_link(page: PageContext, row: Row) -> CategoryLink:
+    """Link to a category. It is current on its own page, on those of its subcategories, and if it is a filter."""
+    slug = readable_slug(row["slug"])
+    path = f"/events/category/{slug}/"
+    is_filter = any(entry.id == row["id"] for entry in page.filters.list_named("categories"))
+    is_within = page.request.path.startswith(path)
+    current = "page" if page.request.path == path else "true" if is_within or is_filter else ""
+    return CategoryLink(shorten(to_plain_text(row["name"]), MAX_CATEGORY_NAME), page.links.top_level(path), current)
 
 
 def _make_layout(page: PageContext, site: Site) -> Layout:

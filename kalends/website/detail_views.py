@@ -99,7 +99,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
         json_ld=orjson.dumps(_json_ld(event, context)).decode(),
         series=await _make_series_note(page, event) if event.series else None,
     )
-    return show_page(
+    return await show_page(
         page,
         model,
         cache_tags=(*read.cache_tags, *similar_tags),
@@ -205,7 +205,7 @@ async def _show_record(
     )
     image_urls = (*card_list.image_urls, *([page_image.src] if page_image else []))
     address = ApiAddress.of_term(filter_[0], record.slug) if isinstance(record, Term) else WHOLE_API
-    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls, api_address=address)
+    return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls, api_address=address)
 
 
 def _with_slug(context: OperationContext, slug: str) -> OperationContext:
@@ -224,7 +224,7 @@ async def _password_page(page: PageContext) -> PageResponse:
         when=make_when(event, page.locale, page.site.timezone, long=True),
         robots="noindex",
     )
-    return show_page(page, model, status=403, is_cacheable=False, api_address=ApiAddress.of_event(event.id))
+    return await show_page(page, model, status=403, is_cacheable=False, api_address=ApiAddress.of_event(event.id))
 
 
 async def _make_series_note(page: PageContext, event: Event) -> SeriesNote | None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import accumulate
 from typing import Any, Final
 
 import orjson
@@ -17,13 +16,11 @@ from kalends.calendar.operations.record_verbs import RecordList, list_events
 from kalends.calendar.operations.site_feeds import FEED_PARAMS, PAST, past_filters
 from kalends.calendar.rules.record_types import MOVED_ONLINE, STATES, Event
 from kalends.core import errors, params
-from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param, parse_id
 from kalends.core.sanitize import clean_plain
 from kalends.http.bodies import base_name
 from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, shorten
-from kalends.rendering.page_urls import readable_slug
 from kalends.website.context import (
     RADIUS_PARAMS,
     PageContext,
@@ -36,7 +33,6 @@ from kalends.website.context import (
 from kalends.website.models.page_parts import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
 from kalends.website.pages import (
     CardList,
-    CategoryNav,
     Chip,
     Choice,
     FacetField,
@@ -59,10 +55,6 @@ MAX_CHOICES: Final = 7  # checkboxes per kind; a name search finds the others
 MAX_FOUND: Final = 20
 FIND: Final = "find_"  # prefix of parameters that search records by name
 MAX_FIND: Final = 60
-MAX_CATEGORIES: Final = 8  # in the bar; the others are under "More"
-MAX_NAVIGATION: Final = 40
-MAX_NAVIGATION_BYTES: Final = 800  # for the links under "More"
-LINK_BYTES: Final = 30
 MAX_NAME: Final = 40
 MAX_KEY: Final = 40  # maximum slug length for a choice's value; the ID replaces longer slugs
 DEFAULT_RADIUS: Final = 40.0
@@ -89,7 +81,6 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
     page = make_page_context(page_request, context)
     card_list = await list_cards(page, context, "/events/list/")
     model = ListPage(
-        category_nav=await make_category_nav(page),
         view="list",
         title=card_list.heading,
         heading=card_list.heading,
@@ -97,7 +88,7 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
         active_filters=make_chips(page, "/events/list/"),
         canonical=f"{context.base_url}/events/list/",
     )
-    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
+    return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -107,7 +98,6 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
     heading = page.locale.gettext(N_("Search"))
     model = SearchPage(
-        category_nav=await make_category_nav(page),
         title=heading,
         heading=heading,
         card_list=card_list,
@@ -124,7 +114,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     cache_tags = (*card_list.cache_tags, *choice_tags)
     # The script replaces the results, so the policy must also allow images that are not yet on the page.
     image_urls = (context.media_url, *card_list.image_urls)
-    return show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
+    return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
 
 async def show_map(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -139,7 +129,6 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
     card_list = await list_cards(page, map_context, "/events/map/", counted=False)
     heading = page.locale.gettext(N_("Map"))
     model = MapPage(
-        category_nav=await make_category_nav(page),
         title=heading,
         heading=heading,
         card_list=card_list,
@@ -147,7 +136,7 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
         active_filters=make_chips(page, "/events/map/"),
         canonical=f"{context.base_url}/events/map/",
     )
-    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
+    return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 async def list_cards(
@@ -286,27 +275,6 @@ def _find_name(page: PageContext, name: str, entry: str) -> str:
 def _format_radius(page: PageContext) -> str:
     km: float = page.context.values.get("geoloc_radius", DEFAULT_RADIUS)
     return page.locale.text(N_("Within {n} km"), n=f"{km:g}")
-
-
-async def make_category_nav(page: PageContext) -> CategoryNav:
-    """Return the main categories, ordered by number of upcoming events. Embedded pages have no navigation."""
-    if page.request.embedded:
-        return CategoryNav()
-    rows = await calendar_months.list_main_categories(page.context, page.day_start, MAX_NAVIGATION)
-    categories = [
-        (
-            shorten(to_plain_text(row["name"]), MAX_NAME // 2),
-            page.links.top_level(f"/events/category/{readable_slug(row['slug'])}/"),
-        )
-        for row in rows
-    ]
-    others = categories[MAX_CATEGORIES:]
-    sizes = accumulate(LINK_BYTES + len(f"{name}{url}".encode()) for name, url in others)
-    more = [category for category, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
-    if len(more) < len(others) or len(rows) == MAX_NAVIGATION:
-        search_url = page.links.top_level("/events/search/") + "#categories"
-        more.append((page.locale.text(N_("All categories")), search_url))
-    return CategoryNav(categories[:MAX_CATEGORIES], more)
 
 
 async def make_facets(page: PageContext, context: OperationContext) -> list[FacetField]:

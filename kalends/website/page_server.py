@@ -293,7 +293,7 @@ async def _error_page(page_request: PageRequest, error: ApiError) -> Response:
         heading = N_("Page not found") if is_missing else N_("This page cannot be shown")
         message = page.locale.gettext(MISSING) if is_missing else error.message.render(page.locale.translate)
         model = MessagePage(title=page.locale.gettext(heading), message=message, robots="noindex")
-        page_response = show_page(page, model, status=404 if is_missing else error.status, is_cacheable=False)
+        page_response = await show_page(page, model, status=404 if is_missing else error.status, is_cacheable=False)
     page_request.site_revision = None
     response = respond(page_request, page_response)
     response.headers.update(error.headers)

@@ -133,11 +133,20 @@ class LanguageLink:
 
 
 @dataclass(frozen=True, slots=True)
+class CategoryLink:
+    """A link to a category; `current` is its `aria-current`, empty if the page is not about this category."""
+
+    name: str
+    url: str
+    current: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CategoryNav:
     """The main categories, in the bar and under "More"."""
 
-    shown: NamedUrls = ()
-    more: NamedUrls = ()
+    shown: Sequence[CategoryLink] = ()
+    more: Sequence[CategoryLink] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +167,7 @@ class Layout:
     highlights: Highlights
     parent_name: str  # the website that the calendar belongs to
     languages: Sequence[LanguageLink]
+    category_nav: CategoryNav = CategoryNav()
     discovery: Discovery | None = None
 
 
@@ -176,7 +186,6 @@ class Page:
     image: PageImage | None = None
     view: str = ""  # the current view, one of page_urls.VIEWS
     current_day: date | None = None  # target day of links to other views
-    category_nav: CategoryNav = CategoryNav()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

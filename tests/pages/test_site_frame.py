@@ -7,7 +7,7 @@ import pytest
 from kalends.core.messages import LANGUAGES
 from kalends.website.assets import DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, make_theme
 from tests.api.running_app import RunningApp
-from tests.pages.page_client import get_page
+from tests.pages.page_client import add_event, get_page
 
 
 def test_footer_links_to_legal_pages_and_parent_site(app: RunningApp) -> None:
@@ -40,6 +40,34 @@ def test_language_switch_keeps_filters_and_canonical_has_no_language(app: Runnin
     assert dict(alternates) == {"x-default": url, **{tag: f"{url}?lang={tag}" for tag in LANGUAGES}}
     # A page that search engines do not index has no alternates.
     assert 'rel="alternate" hreflang' not in page
+
+
+def test_every_page_leads_to_another_category_in_one_click(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    music, film = (editor.create("categories", name=name) for name in ("Music", "Film"))
+    jazz = editor.create("categories", name="Jazz", parent=music["id"])
+    tag = editor.create("tags", name="Fun")
+    venue, organizer = editor.create("venues", venue="Hall"), editor.create("organizers", organizer="Club")
+    for category in (music, film, jazz):
+        event = add_event(app, category["name"], "2031-03-01 20:00", "2031-03-01 22:00", venue=venue["id"],
+                          categories=[category["id"]], organizer=[organizer["id"]], tags=[tag["id"]])  # fmt: skip
+    records = (music, jazz, tag, venue, organizer, event)
+    paths = [record["url"].removeprefix(app.base_url) for record in records]
+    views = [f"/events/{view}/" for view in ("month", "week", "day", "list", "search")]
+    current: dict[str, str] = {}
+    for address in (*paths, *views, "/events/list/?categories=music", "/nowhere/"):
+        path, _, query = address.partition("?")
+        page = get_page(app, path, query, 404 if path == "/nowhere/" else 200)
+        links = dict(re.findall(r'<a href="/events/category/([a-z]+)/"(.*?)>', page.partition("<main")[0]))
+        assert set(links) == {"music", "film"}, path
+        assert links["film"] == ""
+        current[address] = links["music"].strip()
+    assert {path: mark for path, mark in current.items() if mark} == {
+        "/events/category/music/": 'aria-current="page"',
+        "/events/category/music/jazz/": 'aria-current="true"',
+        "/events/list/?categories=music": 'aria-current="true"',
+    }
+    assert 'class="category-nav"' not in get_page(app, "/embed/events/category/music/")
 
 
 def test_favicon_is_the_logo_or_the_built_in_icon(app: RunningApp) -> None:

@@ -69,6 +69,8 @@ OTHER_EVENTS: Final = _with_filter("other_series", lambda series_id: Sql("r.seri
 async def list_days(context: OperationContext, first: date, last: date, max_per_day: int) -> list[Row]:
     """List events in a range of days: all multi-day events, and the first few on each day with the day's total.
 
+    If only one event would remain on a day, it is listed too, because a link to it takes as much room.
+
     This is a single statement whose result does not grow with the number of events per day. Password-protected events
     are included, because their titles and times are public.
     """
@@ -103,9 +105,11 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
         + join(" UNION ALL ", branches)
         + Sql(
             """) e) f) n WHERE n.nth <= CASE WHEN n.day IS NULL THEN ?::integer ELSE ?::integer END
+                    OR n.day IS NOT NULL AND n.of_day = ?::integer
                 ORDER BY n.day NULLS FIRST, n.nth""",
             MAX_MULTI_DAY,
             max_per_day,
+            max_per_day + 1,
         )
     )
 
@@ -168,7 +172,7 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
     site_id = context.transaction.site.id
     return await context.transaction.fetch_all(
         Sql(
-            """SELECT m.name, m.slug FROM (
+            """SELECT m.id, m.name, m.slug FROM (
                     SELECT r.id, r.name, r.slug, r.count + coalesce(b.count, 0) AS total
                     FROM categories r LEFT JOIN (
                         SELECT c.parent, sum(c.count) AS count FROM categories c

@@ -44,11 +44,11 @@ class Day:
     hidden: int = 0  # single-day events that are not shown
     running: list[Entry] = field(default_factory=list[Entry])  # multi-day events
     starting: list[Entry] = field(default_factory=list[Entry])  # multi-day events that the agenda lists on this day
-    without_lane: int = 0  # multi-day events that did not fit in any lane
+    without_lane: list[Entry] = field(default_factory=list[Entry])  # multi-day events that did not fit in any lane
 
     @property
     def more_count(self) -> int:
-        return self.hidden + self.without_lane
+        return self.hidden + len(self.without_lane)
 
     @property
     def total(self) -> int:
@@ -170,7 +170,8 @@ def _make_week(days: list[Day], multi_day: list[Entry], max_lanes: int) -> Week:
             lanes.append([entry])
         else:
             for day in days:
-                day.without_lane += entry.first <= day.date <= entry.last
+                if entry.first <= day.date <= entry.last:
+                    day.without_lane.append(entry)
     return Week(days, [_make_cells(lane, first, last) for lane in lanes])
 
 
@@ -229,20 +230,20 @@ def lay_out_month(
 ) -> MonthLayout:
     """Arrange a month. `size` has three limits: events per day below the bars, stacked bars, and agenda days."""
     max_entries, max_lanes, max_days = size
-    limits = {"max_entries": max_entries + max_lanes, "max_lanes": max_lanes}
+    # One entry more than fits, because it replaces the link to it.
+    limits = {"max_entries": max_entries + max_lanes + 1, "max_lanes": max_lanes}
     weeks = make_weeks(first, last, rows, entries, today=today, month=month, **limits)
-    # The smallest layouts have room only for the link to further events.
-    cells = [list(zip(week.days, fill_cells(week, max_entries, max_lanes > 1), strict=True)) for week in weeks]
+    cells = [list(zip(week.days, fill_cells(week, max_entries), strict=True)) for week in weeks]
     agenda = make_agenda(weeks, today)
     return MonthLayout(cells, agenda[:max_days], len(agenda) > max_days)
 
 
-def fill_cells(week: Week, max_entries: int, show_last: bool = True) -> list[list[Slot]]:
+def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
     """Return the slots for the seven days.
 
     Single events fill free lanes on their day. A cell has a slot for each of the week's lanes and `max_entries` more,
     so a day with fewer bars lists more events in the same height. Each day's `hidden` counts events that did not fit.
-    With `show_last`, a single remaining event replaces the link "1 more".
+    A single remaining event stands in the row of the link to it.
     """
     covering: list[list[Cell | None]] = [[] for _ in week.days]
     for number, lane in enumerate(week.lanes):
@@ -250,14 +251,16 @@ def fill_cells(week: Week, max_entries: int, show_last: bool = True) -> list[lis
             for at in range(cell.start, cell.start + cell.days) if cell.entry else ():
                 covering[at] += [None] * (number - len(covering[at])) + [cell]
     max_slots = len(week.lanes) + max_entries
-    return [_fill_cell(day, at, covering[at], max_slots, show_last) for at, day in enumerate(week.days)]
+    return [_fill_cell(day, at, covering[at], max_slots) for at, day in enumerate(week.days)]
 
 
-def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int, show_last: bool) -> list[Slot]:
+def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int) -> list[Slot]:
     """Return a day's slots. `covering` holds the bar in each lane, down to the lowest bar."""
     room = max_slots - len(covering) + covering.count(None)
-    if show_last and not day.hidden and len(day.entries) == room + 1:
+    bars: list[Entry] = []
+    if len(day.entries) + day.more_count <= room + 1:
         room += 1
+        bars, day.without_lane = day.without_lane, []
     shown = day.entries[:room]
     day.hidden += len(day.entries) - len(shown)
     del day.entries[len(shown) :]
@@ -269,7 +272,7 @@ def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int, s
             slots[-1] = Slot(is_short=True, lanes=slots[-1].lanes + 1)
         else:
             slots.append(slot)
-    return slots + [Slot(entry) for entry in entries]
+    return slots + [Slot(entry) for entry in (*entries, *bars)]
 
 
 def _make_bar(cell: Cell, at: int) -> Slot:

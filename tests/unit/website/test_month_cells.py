@@ -1,8 +1,10 @@
 """The cells of a month, as a function of weeks."""
 
 from datetime import date
+from random import Random
 
-from kalends.website.models.grid import Entry, Week, fill_cells, find_month_bounds, make_weeks
+from kalends.website.calendar_views import MAX_PER_MONTH_DAY, MONTH_SIZES
+from kalends.website.models.grid import Entry, Week, fill_cells, find_month_bounds, lay_out_month, make_weeks
 
 MARCH = date(2031, 3, 1)
 
@@ -73,3 +75,33 @@ def test_slots_above_a_bar_have_its_height() -> None:
         (True, True),
         (False, False),
     ]
+
+
+def test_no_cell_hides_a_single_event() -> None:
+    """In 1,000 random weeks of all sizes, an event is shown rather than a link to it."""
+    random = Random(36)
+    for number in range(1000):
+        entries: list[Entry] = []
+        rows: list[dict[str, int]] = []
+        for day in range(3, 10):
+            bars = [entry(f"bar {day}", day, day + random.randint(1, 4)) for _ in range(random.choice((0, 0, 1, 2)))]
+            total = random.randint(0, 8)
+            # As in `list_days`: the first four events, and the fifth if it is the last.
+            loaded = total if total <= MAX_PER_MONTH_DAY + 1 else MAX_PER_MONTH_DAY
+            entries += [*bars, *[entry(f"{day}.{nth}", day, day) for nth in range(loaded)]]
+            rows += [{"of_day": total}] * (len(bars) + loaded)
+        size = MONTH_SIZES[number % len(MONTH_SIZES)]
+        first, last = date(2031, 3, 3), date(2031, 3, 9)
+        layout = lay_out_month(first, last, rows, entries, size, today=MARCH, month=MARCH)
+        for day, slots in layout.weeks[0]:
+            assert day.more_count != 1, (size, day.date)
+            bars = [slot.entry for slot in slots if slot.entry and slot.entry in day.running]
+            assert len(day.running) - len(day.without_lane) >= len(bars)
+
+
+def test_bar_without_lane_stands_in_the_row_of_the_link() -> None:
+    week = second_week(*[entry(f"bar {n}", 3, 5) for n in range(5)], entry("one", 4, 4))
+    assert titles(week, max_entries=1)[0] == ["bar 0", "bar 1", "bar 2", "bar 3", "bar 4"]
+    assert week.days[0].more_count == 0
+    assert week.days[1].more_count == 0
+    assert week.days[0].total == 5
