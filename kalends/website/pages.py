@@ -118,6 +118,16 @@ class Line:
     is_external: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A venue beside a map: the URL of its page, its address or number of events, and the route to it."""
+
+    name: str
+    note: str
+    url: str = ""  # empty on the venue's own page
+    directions_url: str = ""
+
+
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
 NamedUrls = Sequence[tuple[str, str]]
 
@@ -212,8 +222,10 @@ class EventPage(Page):
     description: Markup
     calendar_links: dict[str, str]
     ticket_url: str
+    directions_url: str  # route to the first venue; empty if there is none to go to
     facts: Facts
     points: str  # JSON for the map; empty if there is none
+    places: Sequence[Place]  # the venues on the map
     similar: Sequence[Card]
     hue: int
     categories: NamedUrls
@@ -228,7 +240,7 @@ class SeriesPage(Page):
     styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "series-page"
     rules: Sequence[RuleLine]
-    timezone: str
+    timezone: str  # empty if it goes without saying
     state: Badge | None  # None if the dates take place as announced
     reason: str
     badges: Sequence[Badge]
@@ -238,6 +250,7 @@ class SeriesPage(Page):
     ticket_url: str
     facts: Facts
     points: str  # JSON for the map; empty if there is none
+    places: Sequence[Place]  # the venues on the map
     hue: int
     categories: NamedUrls
     tags: NamedUrls
@@ -301,6 +314,7 @@ class MapPage(ListPage):
     kind: str = "map-page"
     view: str = "map"
     points: str
+    places: Sequence[Place]  # with their numbers of events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,5 +338,6 @@ class RecordPage(ListPage):
     description: Markup
     facts: Facts
     points: str  # JSON for the map; empty if there is none
+    places: Sequence[Place]  # the venue on the map
     subcategories: NamedUrls
     json_ld: str
