@@ -14,6 +14,7 @@ from kalends.calendar.operations.calendar_months import make_date_filter
 from kalends.calendar.operations.record_verbs import list_events
 from kalends.core import errors
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.search_words import find_weekend
 from kalends.rendering.cards import Card
 from kalends.rendering.page_urls import has_page
 from kalends.store import Row
@@ -25,7 +26,6 @@ from kalends.website.models.page_parts import (
     MAX_ENTRIES_BYTES,
     MAX_FEATURED_BYTES,
     Highlights,
-    find_weekend,
     measure_month,
     trim,
     week_fits,

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from html import escape, unescape
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -117,12 +116,6 @@ class Highlights:
     @property
     def image_urls(self) -> tuple[str, ...]:
         return tuple(card.image.src for card in self.featured if card.image)
-
-
-def find_weekend(today: date) -> tuple[date, date]:
-    """Return the rest of the current weekend, or the next weekend."""
-    sunday = today + timedelta(days=7 - today.isoweekday())
-    return max(today, sunday - timedelta(days=1)), sunday
 
 
 # The size budget: a page's HTML, styles and scripts total less than 60 kB before compression. If text is long or days
