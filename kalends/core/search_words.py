@@ -129,7 +129,7 @@ def complete(text: str, language: str) -> tuple[tuple[Meaning, ...], str]:
     rows = PHRASES.get(language, PHRASES["en"])
     for start in range(max(0, len(tokens) - _MAX_WORDS), len(tokens)):
         begun = fold(" ".join(tokens[start:]))
-        meanings = tuple(
+        meanings: tuple[Meaning, ...] = tuple(
             meaning
             for meaning, phrases in zip(MEANINGS, rows, strict=True)
             if begun and any(fold(phrase).startswith(begun) for phrase in phrases)

@@ -29,10 +29,15 @@ class PeriodLink:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """An active filter, and the URL that removes it."""
+    """An active filter, and the URL that removes it.
+
+    If the filter was a word in the search, `word_url` searches for the word instead.
+    """
 
     name: str
     url: str
+    word: str = ""
+    word_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class SearchForm:
     near: str
     geoloc_radius: str
     free: bool
+    dates: Sequence[tuple[str, str]]  # further dates, which the form keeps
 
 
 @dataclass(frozen=True, slots=True)
