@@ -87,6 +87,7 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     _view(r"/(?:events/)?", show_default_view),
     _view(rf"/events/month/(?:{MONTH}/)?", calendar_views.show_month),
     _view(rf"/events/week/(?:{DAY}/)?", calendar_views.show_week),
+    _view(rf"/events/weekend/(?:{DAY}/)?", calendar_views.show_weekend),
     _view(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day),
     _view(r"/events/list/", list_views.show_list),
     _view(r"/events/map/", list_views.show_map),

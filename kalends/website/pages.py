@@ -286,11 +286,23 @@ class MonthPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
-    styles: ClassVar[tuple[str, ...]] = ("week.css",)
+    styles: ClassVar[tuple[str, ...]] = ("week.css", "print.css")
     kind: str = "week-page"
     view: str = "week"
     grid: HourGrid
     is_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeekendPage(ViewPage):
+    template: ClassVar[str] = "weekend.html"
+    styles: ClassVar[tuple[str, ...]] = ("weekend.css", "print.css")
+    kind: str = "weekend-page"
+    view: str = "weekend"
+    dates: str
+    groups: Sequence[tuple[str, Sequence[Card]]]  # headings and events
+    more_count: int
+    more_url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

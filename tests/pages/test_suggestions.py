@@ -83,6 +83,12 @@ def test_a_series_is_suggested_once(app: RunningApp) -> None:
     assert [name for name, *_ in suggest(app, "q=story")["Events"]] == ["Story time", "Story of a town"]
 
 
+def test_words_that_begin_alike_come_first(app: RunningApp) -> None:
+    add_event(app, "Community lunch", *EVENING)
+    add_event(app, "Chamber <em>Mus</em>ic", "2031-03-15 19:30", "2031-03-15 22:00")
+    assert [name for name, *_ in suggest(app, "q=mu")["Events"]] == ["Chamber Music", "Community lunch"]
+
+
 def test_words_are_suggested_as_filters(app: RunningApp) -> None:
     today = date.fromisoformat(app.sql("SELECT (now() AT TIME ZONE 'Europe/Berlin')::date::text AS day")[0]["day"])
     tomorrow = today + timedelta(days=1)
