@@ -39,14 +39,14 @@ from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 USERS: Final = "users"
-USED_ACCOUNT: Final = Message("The account has been used, or has records, so it stays.")
+USED_ACCOUNT: Final = Message("The account stays, because it has been used or has records.")
 # Set in an item's `fingerprint` column if the move-in created the account and may change it.
 CREATED: Final = "created"
 # Columns derived from others; a difference is not an edit by a person.
 UNCOMPARED: Final = INTERNAL_COLUMNS | {"slug"}
 # Kinds whose changes can be undone.
 UNDONE_KINDS: Final[Mapping[str, Kind]] = {**BY_NAME, MEDIA.name: MEDIA}
-KEPT: Final = Message("People have changed it since, so it stays.")
+KEPT: Final = Message("It stays, because people have changed it since.")
 UNDOABLE_STATES: Final = ("applied", "planned", "failed")
 
 
@@ -342,7 +342,7 @@ async def _restore_image(context: OperationContext, record: Row, columns: Mappin
     if columns.get("added_at"):
         values["added_at"] = datetime.fromisoformat(columns["added_at"])
     await write_changes(MEDIA, context.transaction, record, values)
-    return [Message("The former file of the image has not been kept.")] if "url" in columns else []
+    return [Message("The image’s former file has not been kept.")] if "url" in columns else []
 
 
 # Records created by the run ------------------------------------------------------------------

@@ -48,7 +48,7 @@ EXPLAINING: Final[Mapping[str, tuple[str, ...]]] = {
     warning: tuple(name + FORMER for name in names)
     for warning, names in {
         "The UTC time differs from the local time; the local time counts.": ("utc_start_date", "utc_end_date"),
-        "The time zone {name} is unknown; the times are those of the site.": (
+        "The time zone {name} is unknown; the site’s time zone is used.": (
             *("timezone", "utc_start_date", "utc_end_date"),
         ),
         "Whether it is hidden, featured or sticky could not be read.": ("hide_from_listings", "featured", "sticky"),

@@ -98,7 +98,7 @@ class Mapper:
         key, meta = ("organizers", str(record["id"])), read_meta(record)
         email = clean_email(read_text(meta, "_OrganizerEmail"))
         if email is None:
-            self.warnings.add(key, Message("The e-mail address is not valid; it is left out."))
+            self.warnings.add(key, Message("The email address is not valid; it is left out."))
         values: Values = {
             "organizer": self._read_title(key, record),
             **self._read_post(key, record),
@@ -173,7 +173,7 @@ class Mapper:
             return read_zone(name) if name else self.site.timezone
         except InvalidValue:
             self.warnings.add(
-                key, Message("The time zone {name} is unknown; the times are those of the site.", name=name)
+                key, Message("The time zone {name} is unknown; the site’s time zone is used.", name=name)
             )
             return self.site.timezone
 
@@ -238,7 +238,7 @@ class Mapper:
     def _read_state(self, key: Key, meta: JsonObject) -> Values:
         name = read_text(meta, "_tribe_events_status")
         if name not in STATES:
-            self.warnings.add(key, Message("The state {name} of events is unknown; it is left out.", name=name))
+            self.warnings.add(key, Message("The event status {name} is unknown; it is left out.", name=name))
         state = STATES.get(name, SCHEDULED)
         reason = read_text(meta, "_tribe_events_status_reason") if state != SCHEDULED else ""
         return {"event_status": state, "status_reason": reason}
