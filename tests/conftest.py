@@ -90,6 +90,7 @@ PATH_MARKERS = {
 }
 FIXTURE_MARKERS = {
     "chromium": "browser",
+    "font_packages": "npm",
     "ical_js": "npm",
     "report": "exhaustive",
     "rule_reader": "npm",

@@ -23,7 +23,7 @@ from kalends.http.cache import compress_response
 from kalends.http.responses import JSON, encode_json
 from kalends.rendering.cards import find_origin
 from kalends.rendering.templates import make_environment
-from kalends.website.assets import asset_name, minify, style_name
+from kalends.website.assets import asset_name, list_preloads, minify, style_name
 
 # Console sections that a user may open.
 
@@ -153,7 +153,7 @@ NOTICES: Final = {
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))
-_ENVIRONMENT.globals.update(rich_text_source=rich_text_source, LANGUAGES=LANGUAGES)
+_ENVIRONMENT.globals.update(list_preloads=list_preloads, rich_text_source=rich_text_source, LANGUAGES=LANGUAGES)
 
 
 def show(console_request: ConsoleRequest, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -192,8 +192,8 @@ def make_policy(console_request: ConsoleRequest) -> str:
     """Return a Content-Security-Policy that forbids inline code and framing, and requires Trusted Types."""
     media = find_origin(console_request.state.media_url)
     return (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
-        f"base-uri 'none'; img-src 'self' blob:{f' {media}' if media else ''}; frame-src 'self'; "
+        "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; "
+        f"form-action 'self'; base-uri 'none'; img-src 'self' blob:{f' {media}' if media else ''}; frame-src 'self'; "
         "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types ProseMirrorClipboard"
     )
 

@@ -153,6 +153,7 @@ class TouchedTags:
 
 # Compressing smaller bodies costs more than it saves.
 MIN_COMPRESSED_BYTES: Final = 1024
+COMPRESSED_TYPE: Final = "font/woff2"  # The format is compressed.
 # Larger bodies are compressed in a thread, because a feed with thousands of events would block the event loop.
 MIN_THREAD_BYTES: Final = 256 * 1024
 ZERO_QUALITY: Final = re.compile(r"q\s*=\s*0?\.?0*")
@@ -170,7 +171,9 @@ def _gzip(body: bytes) -> bytes:
 
 async def compress_response(request: Request, response: Response) -> None:
     """Compress a response's body if this is worthwhile and the client accepts it."""
-    if "content-encoding" in response.headers or not accepts_gzip(request.headers.get("accept-encoding", "")):
+    if "content-encoding" in response.headers or response.media_type == COMPRESSED_TYPE:
+        return
+    if not accepts_gzip(request.headers.get("accept-encoding", "")):
         return
     if packed := await compress(bytes(response.body)):
         response.body = packed

@@ -15,7 +15,12 @@ from typing import Final
 
 DEFAULT_FONTS: Final = "serif"
 STATIC: Final = Path(__file__).resolve().parent / "static"
-TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
 # Style sheets with a site's theme, and their source files. The console needs only the design system.
 _SHEETS: Final = {"site": ("design.css", "site.css"), "design": ("design.css",)}
 # The name contains the theme, so any server process can build the file.
@@ -24,15 +29,24 @@ _STYLE: Final = re.compile(
 )
 LIGHT_BACKGROUND: Final = "#f4f1ea"
 DARK_BACKGROUND: Final = "#26282d"
-# Fonts for headings and text. All are preinstalled on common systems, so pages load no font files.
+# Fonts for headings and text. Japanese pages never use web fonts, which have no Japanese letters.
 FONTS: Final = {
-    "serif": "",
-    "sans": "--heading:var(--sans);",
-    "classic": "--body:var(--serif);",
-    "humanist": "--heading:var(--humanist);--body:var(--humanist);"
-    '--humanist:Seravek,"Gill Sans Nova",Ubuntu,Calibri,"DejaVu Sans",source-sans-pro,sans-serif;',
-    "rounded": "--heading:ui-rounded,"
-    '"Hiragino Maru Gothic ProN",Quicksand,Comfortaa,Manjari,"Arial Rounded MT Bold",Calibri,var(--sans);',
+    "serif": ":root:not(:lang(ja)){--heading:Fraunces,var(--serif);--body:Figtree,var(--sans)}",
+    "sans": ":root{--heading:var(--body,var(--sans))}:root:not(:lang(ja)){--body:Figtree,var(--sans)}",
+    "classic": ":root{--body:var(--serif)}",
+    "humanist": ":root{--heading:var(--humanist);--body:var(--humanist);"
+    '--humanist:Seravek,"Gill Sans Nova",Ubuntu,Calibri,"DejaVu Sans",source-sans-pro,sans-serif}',
+    "rounded": ":root{--heading:ui-rounded,"
+    '"Hiragino Maru Gothic ProN",Quicksand,Comfortaa,Manjari,"Arial Rounded MT Bold",Calibri,var(--sans)}',
+}
+# The families that a setting loads; all others are installed fonts.
+WEB_FONTS: Final = {"serif": ("Figtree", "Fraunces"), "sans": ("Figtree",)}
+# Browsers load a file only for pages that contain letters from its range.
+FONT_RANGES: Final = {
+    "latin": "U+0-FF,U+131,U+152-153,U+2BB-2BC,U+2C6,U+2DA,U+2DC,U+304,U+308,U+329,U+2000-206F,U+20AC,U+2122,U+2191,"
+    "U+2193,U+2212,U+2215,U+FEFF,U+FFFD",
+    "latin-ext": "U+100-2BA,U+2BD-2C5,U+2C7-2CC,U+2CE-2D7,U+2DD-2FF,U+304,U+308,U+329,U+1D00-1DBF,U+1E00-1E9F,"
+    "U+1EF2-1EFF,U+2020,U+20A0-20AB,U+20AD-20C0,U+2113,U+2C60-2C7F,U+A720-A7FF",
 }
 MIN_CONTRAST: Final = 4.6  # WCAG AA requires 4.5 for text.
 
@@ -61,6 +75,16 @@ def find_asset(name: str) -> Asset | None:
 def asset_name(name: str) -> str:
     stem, _, suffix = name.rpartition(".")
     return f"{stem}.{_hash(_files()[name])}.{suffix}"
+
+
+@cache
+def list_preloads(fonts: str, language: str) -> list[str]:
+    """Return the names of the font files that every page in a language needs."""
+    return [asset_name(_font_file(family)) for family in WEB_FONTS.get(fonts, ()) if language != "ja"]
+
+
+def _font_file(family: str, subset: str = "latin") -> str:
+    return f"{family.lower()}-{subset}-wght-normal.woff2"
 
 
 @lru_cache(maxsize=256)
@@ -121,7 +145,17 @@ def make_theme(accent: str, second_accent: str = "", fonts: str = "serif") -> st
     dark = _set_accents(accent, second_accent or accent, DARK_BACKGROUND)
     map_accent = ensure_contrast(accent, LIGHT_BACKGROUND)  # Map tiles are light in both schemes.
     on_map = f"--map-accent:{map_accent};--on-map-accent:{pick_text_colour(map_accent)};"
-    return f":root{{{light}{on_map}{FONTS[fonts]}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    faces = "".join(map(_make_faces, WEB_FONTS.get(fonts, ())))
+    return f"{faces}:root{{{light}{on_map}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{FONTS[fonts]}"
+
+
+def _make_faces(family: str) -> str:
+    """Return the CSS rules of a web font. A font that arrives late appears on the next page, so nothing moves."""
+    return "".join(
+        f"@font-face{{font-family:{family};font-weight:300 900;font-display:optional;unicode-range:{letters};"
+        f"src:url({asset_name(_font_file(family, subset))})format('woff2')}}"
+        for subset, letters in FONT_RANGES.items()
+    )
 
 
 def _set_accents(accent: str, second_accent: str, background: str) -> str:

@@ -366,7 +366,7 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
     sources = ["'self'", *(["data:"] if has_custom_css else []), *sorted(origins)]
     ancestors = "*" if page_request.embedded else "'self'"
     return (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; "
         f"img-src {' '.join(sources)}; "
         f"frame-ancestors {ancestors}"
@@ -407,5 +407,10 @@ def _escape_json(value: str) -> Markup:
 
 _ENVIRONMENT.filters["data_block"] = _escape_json
 _ENVIRONMENT.globals.update(
-    asset=assets.asset_name, style=assets.style_name, VIEWS=VIEWS, VIEW_NAMES=VIEW_NAMES, LANGUAGES=LANGUAGES
+    asset=assets.asset_name,
+    style=assets.style_name,
+    list_preloads=assets.list_preloads,
+    VIEWS=VIEWS,
+    VIEW_NAMES=VIEW_NAMES,
+    LANGUAGES=LANGUAGES,
 )

@@ -84,7 +84,7 @@ def test_second_accent_and_fonts_are_part_of_the_style(app: RunningApp) -> None:
         app.set_site(key, value)
     name = re.findall(r'href="(/assets/site\.[^"]+)"', get_page(app, "/"))[0]
     assert name.endswith(".0b5fff-ff8800.sans.css")
-    assert b"--heading:var(--sans)" in app.raw("GET", name)[2]
+    assert b"--heading:var(--body,var(--sans))" in app.raw("GET", name)[2]
     assert app.raw("GET", name.replace(".sans.", ".unknown."))[0] == 404
     for key, value in (("fonts", "comic"), ("second_accent", "orange")):
         with pytest.raises(ValueError, match=key):

@@ -163,8 +163,8 @@ def _make_policy(tiles_url: str) -> str:
     """Allow images from the tile server and framing by this site, as on public pages."""
     tiles = find_origin(tiles_url.replace("{s}.", "*."))
     return (
-        "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'; "
-        f"img-src 'self' {tiles}; frame-ancestors 'self'"
+        "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; base-uri 'none'; "
+        f"form-action 'none'; img-src 'self' {tiles}; frame-ancestors 'self'"
     )
 
 

@@ -11,7 +11,9 @@ from kalends.website.context import TEMPLATES
 from kalends.website.pages import Layout, Page
 
 MODELS = [value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)]
-GLOBALS = {"_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "scripts", "self_target", "style", "styles"}
+GLOBALS = {
+    *("_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "list_preloads", "scripts", "self_target", "style", "styles")
+}
 MACROS = ("filters.html", "parts.html")
 SHARED = {field.name for field in fields(Layout)} | GLOBALS
 
