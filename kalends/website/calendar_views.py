@@ -189,7 +189,6 @@ async def show_weekend(
         return PeriodLink(page.links.url(f"/events/weekend/{day.isoformat()}/"), name) if has_page(day) else None
 
     model = WeekendPage(
-        category_nav=await make_category_nav(page),
         title=dates if is_dated else page.locale.text(N_("This weekend")),
         heading=dates if is_dated else page.locale.text(N_("This weekend")),
         summary="" if is_dated else dates,
@@ -208,7 +207,7 @@ async def show_weekend(
     )
     image_urls = tuple(card.image.src for card in rows if card.image)
     cache_tags = (*starting.cache_tags, *running.cache_tags)
-    return show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
+    return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
 
 def read_day(text: str) -> date:

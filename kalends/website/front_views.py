@@ -11,6 +11,7 @@ from kalends.calendar.operations import calendar_months, front_page
 from kalends.calendar.operations.front_page import Today
 from kalends.calendar.operations.record_verbs import list_events
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.search_words import find_weekend
 from kalends.core.times import DateTimeInput, to_utc
 from kalends.rendering.cards import Card, pick_hue
 from kalends.store import Row
@@ -40,7 +41,6 @@ from kalends.website.models.front import (
     shrink_image,
 )
 from kalends.website.models.grid import make_entry
-from kalends.website.models.page_parts import find_weekend
 from kalends.website.pages import FrontPage
 
 EVENING: Final = time(17)
