@@ -109,7 +109,7 @@ class Mapper:
         return self._finish(key, record, self._hide_protected(key, record, values), self._read_links(key, record))
 
     def _hide_protected(self, key: Key, record: JsonObject, values: Values) -> Values:
-        """Make a password-protected record private, because only events can have a password in Kalends."""
+        """Make a password-protected record private: in Kalends, only events can have a password."""
         if not record.get("password"):
             return values
         self.warnings.add(
@@ -152,13 +152,16 @@ class Mapper:
         return self._finish(key, record, values, links, columns)
 
     def _read_times(self, key: Key, meta: JsonObject, start: datetime, end: datetime) -> Values:
-        """Return the local times. TEC derives its UTC times from them, so the UTC times are only compared."""
+        """Return the local times.
+
+        TEC derives its UTC times from the local times, so the UTC times are only compared.
+        """
         is_all_day, zone = (
             read_flag(meta.get("_EventAllDay")),
             self._read_zone(key, read_text(meta, "_EventTimezone")),
         )
         if is_all_day and end.time() < start.time():
-            end -= timedelta(days=1)  # If a site's day ends after midnight, TEC stores the next day as the end.
+            end -= timedelta(days=1)  # if the day ends after midnight, TEC stores the next day as the end
         if not is_all_day:
             self._compare_utc(key, meta, zone, start, end)
         return {
@@ -197,7 +200,7 @@ class Mapper:
         }
 
     def _compare_cost(self, key: Key, record: JsonObject, cost: str, currency: Currency) -> None:
-        """Warn if the displayed costs differ; TEC adds the site's currency even to amounts in another one."""
+        """Warn if the displayed costs differ. TEC adds the site's currency even to amounts in another currency."""
         former = self.tribe.get(record["id"], {}).get("cost")
         position = POSITIONS.get(self.site.currency_position) or "prefix"
         try:
@@ -223,7 +226,7 @@ class Mapper:
         return self._read_website(key, address)
 
     def _read_flags(self, key: Key, record: JsonObject) -> Values:
-        """Return the flags from `tribe`, the only source. A trashed event that is missing there is hidden."""
+        """Return the flags from `tribe`, the only source. A trashed event that `tribe` lacks is hidden."""
         found = self.tribe.get(record["id"])
         if found is None and record.get("status") != "trash":
             self.warnings.add(key, Message("Whether it is hidden, featured or sticky could not be read."))
@@ -361,7 +364,7 @@ class Mapper:
 
 # Users and terms ----------------------------------------------------------------------------------
 
-# The role for an account with a custom role, by its strongest capability.
+# For an account with a custom role, the strongest of these capabilities determines the role.
 ROLE_BY_CAPABILITY: Final = (
     ("manage_options", "administrator"),
     ("edit_others_tribe_events", "editor"),
@@ -387,7 +390,7 @@ def map_user(record: JsonObject) -> ImportedRecord:
 
 
 def choose_role(record: JsonObject) -> str:
-    """Return the first role that exists in Kalends, or else the role that fits the capabilities."""
+    """Return the account's first role that exists in Kalends, or else a role that matches its capabilities."""
     roles: list[Any] = record.get("roles") or []
     known = next((role for role in roles if role in ROLES and role != "anonymous"), None)
     given = record.get("capabilities")
