@@ -216,7 +216,7 @@ class Limit:
 def remaining_count(limit: Limit, count: float, counted_at: datetime, now: datetime) -> float:
     """Return what remains of an earlier count after the elapsed time.
 
-    Setting the clock back does not raise the count.
+    Setting the time back does not raise the count.
     """
     elapsed = max(0.0, (now - counted_at).total_seconds())
     return max(0.0, count - elapsed / limit.seconds)
