@@ -31,6 +31,7 @@ from kalends.imports.storage import import_tables
 from kalends.move_in.operations.move_apply import MoveInJob, read_settings
 from kalends.move_in.operations.old_snapshot import FILE_HASH, complete, find_references, normalize
 from kalends.move_in.rules.mapping import read_tribe_events
+from kalends.move_in.rules.old_posts import OTHER_UTC, UNKNOWN_FLAGS, UNKNOWN_ZONE
 from kalends.move_in.rules.old_records import KINDS, MoveIn
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -47,11 +48,9 @@ FORMER: Final = " (API)"
 EXPLAINING: Final[Mapping[str, tuple[str, ...]]] = {
     warning: tuple(name + FORMER for name in names)
     for warning, names in {
-        "The UTC time differs from the local time; the local time counts.": ("utc_start_date", "utc_end_date"),
-        "The time zone {name} is unknown; the times are those of the site.": (
-            *("timezone", "utc_start_date", "utc_end_date"),
-        ),
-        "Whether it is hidden, featured or sticky could not be read.": ("hide_from_listings", "featured", "sticky"),
+        OTHER_UTC: ("utc_start_date", "utc_end_date"),
+        UNKNOWN_ZONE: ("timezone", "utc_start_date", "utc_end_date"),
+        UNKNOWN_FLAGS: ("hide_from_listings", "featured", "sticky"),
     }.items()
 }
 MODIFIED: Final = "modified_utc"

@@ -11,7 +11,7 @@ from kalends.core import times
 from kalends.core.cost import Currency, Position, format_cost, read_cost
 from kalends.core.credentials import ROLES
 from kalends.core.errors import InvalidValue
-from kalends.core.messages import Message
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import read_zone
 from kalends.imports.rules.import_records import ImportedRecord, Rejection
@@ -53,6 +53,10 @@ POSITIONS: Final[Mapping[str, Literal["prefix", "postfix"]]] = {
     "suffix": "postfix",
 }
 NO_TITLE: Final = "(no title)"  # as WordPress shows it
+# Warnings that explain differences when the move is verified.
+UNKNOWN_ZONE: Final = N_("The time zone {name} is unknown; the times are those of the site.")
+OTHER_UTC: Final = N_("The UTC time differs from the local time; the local time counts.")
+UNKNOWN_FLAGS: Final = N_("Whether it is hidden, featured or sticky could not be read.")
 
 Values = dict[str, Any]
 
@@ -175,9 +179,7 @@ class Mapper:
         try:
             return read_zone(name) if name else self.site.timezone
         except InvalidValue:
-            self.warnings.add(
-                key, Message("The time zone {name} is unknown; the times are those of the site.", name=name)
-            )
+            self.warnings.add(key, Message(UNKNOWN_ZONE, name=name))
             return self.site.timezone
 
     def _compare_utc(self, key: Key, meta: JsonObject, zone: str, start: datetime, end: datetime) -> None:
@@ -185,7 +187,7 @@ class Mapper:
             stored = parse_time(meta.get(name))
             utc = times.to_utc(DateTimeInput(local, None, False), zone).replace(tzinfo=None)
             if stored is not None and stored != utc:
-                self.warnings.add(key, Message("The UTC time differs from the local time; the local time counts."))
+                self.warnings.add(key, Message(OTHER_UTC))
 
     def _read_cost(self, key: Key, record: JsonObject, meta: JsonObject) -> Values:
         code = read_text(meta, "_EventCurrencyCode").strip()
@@ -229,7 +231,7 @@ class Mapper:
         """Return the flags from `tribe`, the only source. A trashed event that `tribe` lacks is hidden."""
         found = self.tribe.get(record["id"])
         if found is None and record.get("status") != "trash":
-            self.warnings.add(key, Message("Whether it is hidden, featured or sticky could not be read."))
+            self.warnings.add(key, Message(UNKNOWN_FLAGS))
         is_hidden = record.get("status") == "trash" if found is None else read_flag(found.get("hide_from_listings"))
         flags = found or {}
         return {
