@@ -44,10 +44,7 @@ def add_user(
 
 @user.command("link")
 def link_user(login: Login, site: SiteOption = "") -> None:
-    """Print a one-time link that signs an account in to the console.
-
-    It is valid for one hour and replaces earlier links.
-    """
+    """Print a one-time link that signs an account in to the console within one hour. Earlier links stop working."""
     from kalends.accounts.operations import user_accounts
     from kalends.accounts.operations.sign_in_methods import Purpose
 
