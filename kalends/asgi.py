@@ -76,16 +76,16 @@ OpenState = Callable[[], Awaitable[AppState]]
 log = logging.getLogger(__name__)
 
 REQUEST_ID: Final = re.compile(rb"[\w.:-]{1,100}")
-# The access log status if the client has disconnected.
+# Status in the access log if the client disconnects before the response.
 CLIENT_CLOSED_REQUEST: Final = 499
 # Server paths that belong to no site.
 SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs", "/openapi.json")
 # The Events Calendar namespace, below the WordPress REST root.
 LEGACY_NAMESPACE: Final = "/tribe/events/v1"
-# Warm-up requests run concurrently, each on a separate connection. List paths follow the API prefix.
+# Warm-up requests run concurrently, each on a separate connection. The list paths are relative to the API prefix.
 WARM_UP_PAGES: Final = ("/events/month/", "/events/list/")
 WARM_UP_LISTS: Final = ("/events", "/venues")
-# Seconds after which the server accepts requests even if its warm-up has not finished.
+# Seconds after which the server accepts requests even if the warm-up is still running.
 MAX_WARM_UP: Final = 5.0
 
 
@@ -153,7 +153,7 @@ class Application:
                 await self._respond(scope, head, DisconnectWatcher(receive), send)
 
     async def _repeat(self, scope: Scope, head: Head, hit: RepeatedHit, send: Send) -> bool:
-        """Send the response to an equal earlier request if it is still valid; return whether it was."""
+        """Send the stored response to an identical earlier request if it is still valid; return whether it was."""
         started_at, now = time.perf_counter(), utc_now()
         if not await self._cache.is_valid(head, hit, self._state, now):
             return False
@@ -172,7 +172,7 @@ class Application:
         await receive()
         self._opened_state = await self._open_state()
         replica = self._state.sources.replica
-        # Traces and the choice of a replica need the whole request.
+        # Tracing, and choosing a replica, require the whole request.
         self._repeats_hits = self._telemetry.tracer is None and replica is None
         samples = sample_pool(self._state.database, replica)
         watching = [asyncio.create_task(work) for work in (self._state.worker_watch.run(), samples)]
@@ -296,7 +296,7 @@ class Application:
     async def _send_last_known(self, inbound: InboundRequest, last: LastKnown) -> None:
         if inbound.context is None or last.response is None:
             raise AssertionError("no response to send")
-        is_outdated = last.age > 0  # else another request has rendered it in the meantime
+        is_outdated = last.age > 0  # if 0, another request has just rendered it
         policy, now = self._config.headers, inbound.context.now
         prepared = await prepare_cached(inbound.context, last.response, policy.origins, is_outdated=is_outdated)
         await send_prepared(inbound.send, prepared, policy, now, request_id=inbound.request_id, age=last.age)
@@ -353,7 +353,10 @@ class Application:
         raise errors.no_route()
 
     async def _log_failures(self, work: Awaitable[None]) -> None:
-        """Await background work and log unexpected errors. ApiError, as from a busy database, is expected."""
+        """Await background work and log unexpected errors.
+
+        An ApiError is expected, for example if the database is busy.
+        """
         try:
             await work
         except ApiError:
@@ -462,7 +465,7 @@ def create_server_application() -> Application:
 
 
 def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) -> Application:
-    """Create the application; without a tracer, open the tracer configured in the settings."""
+    """Create the application. If no tracer is given, open the one configured in the settings."""
     settings = read_settings()
     tracer = tracer or open_tracer(settings)
     mounts = _build_mounts(settings)

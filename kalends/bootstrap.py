@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def open_library(settings: Settings, *, image_workers: int | None = None) -> "Library":
     """Open the media library; `image_workers` overrides the number in the settings."""
-    # Functions in this module import what they need, because most commands need only a part and should start fast.
+    # Functions in this module import what they need, because most commands need only some of it and should start
+    # fast.
     from kalends.core.egress import read_allowed_network
     from kalends.media.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
     from kalends.media.adapters.library import Library

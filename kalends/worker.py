@@ -72,7 +72,10 @@ def create_queue(settings: Settings) -> tuple[App, QueueConnector]:
 
 @asynccontextmanager
 async def open_queue(settings: Settings) -> AsyncIterator[tuple[App, asyncio.Event]]:
-    """Open the queue and yield it with an event that a lost connection sets; raise DatabaseUnavailable on failure."""
+    """Open the queue and yield it with an event that is set when the connection is lost.
+
+    Raise DatabaseUnavailable if the queue cannot be opened.
+    """
     # The queue's pool would retry for half a minute without reporting the reason.
     async with problems.connect(settings.queue_url or settings.database_url):
         pass
@@ -177,7 +180,7 @@ async def _run_queue(queue: App, name: Queue, tracer: Tracer | None) -> None:
 
 
 async def end_without_site(call_next: Callable[[], Awaitable[Any]], _context: Any, _worker: Any) -> Any:
-    """End a job if its site was removed from this database, or moved together with its jobs."""
+    """Skip a job whose site was removed from this database, or moved to another one together with its jobs."""
     with job_queue.skipping_unknown_sites():
         return await call_next()
 
@@ -242,7 +245,7 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
 
     @periodic("* * * * * */5", queue=Queue.URGENT, priority=PUBLISHING_PRIORITY)
     async def publish_overdue(timestamp: int) -> None:
-        """Publish records whose job was lost when its worker died."""
+        """Publish records that are overdue because a worker died while running their job."""
         for row in await job_queue.find_due_records(database):
             try:
                 with job_queue.skipping_unknown_sites():
@@ -302,7 +305,7 @@ async def _wait_for_revision(replica: Replica, site_id: int, revision: int) -> b
 
 
 async def empty_old_trash(database: Database, days: int) -> int:
-    """Permanently delete records that have been in the trash for `days` days; return their number."""
+    """Permanently delete records that have been in the trash for `days` days; return how many were deleted."""
     removed = 0
     cutoff = utc_now() - timedelta(days=days)
     while old := await job_queue.find_old_trash(database, cutoff):

@@ -44,7 +44,7 @@ def add_user(
 
 @user.command("link")
 def link_user(login: Login, site: SiteOption = "") -> None:
-    """Print a link that signs an account in to the console once, within one hour; earlier links stop working."""
+    """Print a one-time link that signs an account in to the console within one hour. Earlier links stop working."""
     from kalends.accounts.operations import user_accounts
     from kalends.accounts.operations.sign_in_methods import Purpose
 
@@ -62,7 +62,7 @@ def list_users(
     as_json: JsonOption = False,
     site: SiteOption = "",
 ) -> None:
-    """List accounts: ID, role, status, last sign-in, login, e-mail address. --search looks in the last two."""
+    """List accounts: ID, role, status, last sign-in, login, e-mail address. --search matches the last two."""
     from kalends.accounts.operations import user_accounts
 
     rows = runtime.run_in_transaction(

@@ -13,7 +13,7 @@ TIMEOUT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A stanza's newest backup; `finished` is None if there is none."""
+    """A stanza's newest backup. If `finished` is None, the stanza has no backup."""
 
     stanza: str
     status: str

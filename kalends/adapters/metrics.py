@@ -1,7 +1,7 @@
 """Prometheus metrics of the server and worker, and the port that exposes them.
 
-The client library checks for multiprocess mode when it is imported, so it is imported only after `kalends serve` has
-set the directory that its processes share.
+The client library checks for multiprocess mode on import. Import it only after `kalends serve` has set the directory
+that the server processes share.
 """
 
 import os
@@ -23,7 +23,7 @@ class Metric:
     process: Literal["server", "worker", "both"]
     description: str
     labels: tuple[str, ...] = ()
-    # How to combine a gauge's values from several server processes.
+    # How to combine a gauge's values from all server processes.
     merge: Literal["livesum", "livemax"] = "livesum"
 
 
@@ -202,7 +202,8 @@ class UsageCollector:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        # The last counter values by name and process, kept because the sum must not drop when a process ends.
+        # The last counter values by name and process. They are kept because the sum must not drop when a process
+        # ends.
         self._counted: dict[str, dict[int, float]] = {}
 
     def collect(self) -> Iterator[Any]:

@@ -77,7 +77,7 @@ class Fetcher:
     async def get(
         self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
     ) -> FetchResponse:
-        """Fetch a URL within all limits, following redirects. Raise InvalidValue if this is not allowed or fails.
+        """Fetch a URL within all limits, following redirects. Raise InvalidValue if fetching is not allowed or fails.
 
         The body is written only if the status is 200.
         """

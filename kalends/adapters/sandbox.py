@@ -19,7 +19,7 @@ MAX_WAITING: Final = 20
 @dataclass(frozen=True, slots=True)
 class Limits:
     megabytes: int
-    file_megabytes: int  # per written file, including the result
+    file_megabytes: int  # limit per written file, including the result
     cpu_seconds: int
     timeout: float  # elapsed seconds; the process has low priority, so it can take much longer than its CPU time
     niceness: int

@@ -24,7 +24,7 @@ def read_job() -> dict[str, Any]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(limits["niceness"])
-    # Autogroup scheduling uses the session's priority, and this process has a separate session.
+    # With autogroup scheduling, the priority of the session counts, and this process has its own session.
     with suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as group:  # noqa: PTH123
         group.write(str(limits["niceness"]))
     return job

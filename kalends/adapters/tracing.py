@@ -174,7 +174,7 @@ def log_failure(context: Any, error: BaseException, reason: str) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Filter out job errors that `log_failure` has already logged; keep errors about unknown tasks."""
+    """Filter out job errors that `log_failure` has already logged, but keep errors about unknown tasks."""
     if getattr(record, "action", "") != "job_error" or not record.exc_info or record.exc_info[0] is None:
         return True
     return record.exc_info[0].__name__ == "TaskNotFound"

@@ -59,7 +59,7 @@ async def handle_api_request(api_request: ApiRequest) -> Response:
     try:
         return await _dispatch(api_request)
     except WrongCredentials as error:
-        # The replica may not have a new password yet, so only the primary rejects and counts it.
+        # The replica may not have a new password yet, so only the primary rejects a password and counts the failure.
         if api_request.retry():
             return await handle_api_request(api_request)
         async with api_request.transaction(writing=True) as tx:
@@ -123,7 +123,7 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
 
 
 async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawParams, dict[str, Any] | ApiError]:
-    """Return the raw parameters of a read, and either the parsed parameters or their error."""
+    """Return a read's raw parameters, and either the parsed parameters or the error."""
     raw = RawParams()
     try:
         raw = await bodies.read_values(api_request.request, b"")
@@ -153,7 +153,7 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
 
 
 def _has_short_body(api_request: ApiRequest, endpoint: Endpoint) -> bool:
-    """Return whether to read the body before authentication: it is short, and the client does not wait with it."""
+    """Return whether to read the body before authentication, because it is short and already on its way."""
     request = api_request.request
     is_plain = endpoint.read_input is None and not endpoint.accepts_file and not endpoint.is_preview
     is_signed_in = bool(api_request.credentials or api_request.session_token)
@@ -207,7 +207,7 @@ async def _reauthenticate_writer(api_request: ApiRequest, endpoint: Endpoint, tx
 
 
 async def _write(api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput) -> Response:
-    """Run a write under the site lock, and name the revision that includes it."""
+    """Run a write under the site lock. A header states the revision that includes the write."""
     context = _make_context(api_request, endpoint, tx, sent)
     response = await _run_once(api_request, endpoint, context, sent.raw)
     response.headers["X-Kalends-Revision"] = str(tx.changes.revision)
@@ -269,7 +269,7 @@ def _make_context(
 
 
 def _select_known(pairs: list[tuple[str, str]], endpoint: Endpoint) -> list[tuple[str, str]]:
-    """Return the parameters to keep in links to other pages."""
+    """Return the query parameters to keep in the links to other pages."""
     known_names = {p.name for p in endpoint.params} - {"page"}
     return [(name, value) for name, value in pairs if name.partition("[")[0] in known_names]
 

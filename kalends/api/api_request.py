@@ -66,7 +66,7 @@ async def parse_body(api_request: ApiRequest, endpoint: Endpoint, body: bytes) -
 async def prepare_input(
     api_request: ApiRequest, endpoint: Endpoint, site: Site, sent: OperationInput
 ) -> OperationInput:
-    """Hash the event passwords and fetch the images of a write. Both take time, so no transaction may be open."""
+    """Hash a write's event passwords and fetch its images. Both take time, so no transaction may be open."""
     await hash_new_passwords(site, sent.values)
     images = await fetch_images(api_request, site.id, find_image_urls(endpoint.kind, sent.values))
     return replace(sent, fetched_images=images)
@@ -178,7 +178,7 @@ def _collect_image_urls(kind: Kind, values: Mapping[str, Any], urls: dict[str, N
 # A response header lists parameters that have no effect; `strict=1` rejects them instead.
 
 WRITE_NAMES: Final = COMMON_NAMES | {"lang", STRICT, "_method"}
-# The index's parameters; the OpenAPI document accepts neither `namespace` nor `context`.
+# The index accepts all of these; the OpenAPI document accepts neither `namespace` nor `context`.
 INDEX_NAMES: Final = COMMON_NAMES | {"lang", STRICT, "namespace", "context"}
 # Synonyms that clients send by mistake.
 SYNONYMS: Final = {
@@ -204,7 +204,7 @@ SYNONYMS: Final = {
 
 
 def check_write(api_request: ApiRequest, endpoint: Endpoint, raw: RawParams, extra_names: Iterable[str] = ()) -> None:
-    """Find a write's parameters that have no effect; raise if the request is strict."""
+    """Record parameters that have no effect on this write; raise if the request is strict."""
     known = {p.name for p in endpoint.params}.union(WRITE_NAMES, extra_names)
     api_request.ignored_params = list_ignored(name for name in raw.values if name not in known)
     api_request.is_strict = is_strict(bodies.query_value(api_request.request, STRICT))
@@ -212,7 +212,7 @@ def check_write(api_request: ApiRequest, endpoint: Endpoint, raw: RawParams, ext
 
 
 def report_new_names(api_request: ApiRequest, names: Collection[str]) -> None:
-    """Report parameters with names of new terms that the caller may not create; raise if the request is strict."""
+    """Record parameters that name new terms if the caller may not create any; raise if the request is strict."""
     api_request.ignored_params = list_ignored((*api_request.ignored_params, *names))
     if names and api_request.is_strict:
         problem = Message(
@@ -222,7 +222,7 @@ def report_new_names(api_request: ApiRequest, names: Collection[str]) -> None:
 
 
 def check_description(api_request: ApiRequest) -> None:
-    """Find parameters that the index or the OpenAPI document ignores; raise if the request is strict."""
+    """Record parameters that the index or the OpenAPI document ignores; raise if the request is strict."""
     try:
         pairs = bodies.read_pairs(api_request.request.scope["query_string"])
     except ApiError:

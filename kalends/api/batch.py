@@ -14,7 +14,7 @@ from kalends.http.router import Endpoint, Interface, locate
 
 MAX_OPERATIONS: Final = 500
 NO_ROUTES: Final = Interface("", ())
-# Response schemas for writes that change many events.
+# Schemas of responses to writes that change many events.
 SERIES_SCHEMAS: Final = ("Series", "SeriesEdit")
 OPERATIONS: Final = {
     "type": "array",
@@ -135,7 +135,7 @@ def _find_target(interface: Interface, method: str, path: str) -> BatchTarget | 
 
 
 def _read_body(target: BatchTarget, values: dict[str, Any]) -> dict[str, Any] | ApiError:
-    """Parse parameters before the transaction begins, because sanitizing long texts must not hold the site lock."""
+    """Parse parameters before the transaction begins, to avoid sanitizing long texts while holding the site lock."""
     try:
         return read_params(target.endpoint.params, values, update=target.endpoint.is_update)
     except ApiError as error:

@@ -56,7 +56,7 @@ def _make_history_routes(kind: Kind) -> list[Route]:
         ("POST",), restore_record, kind, (REVISION,), operation_id=f"restore{name}", returns=name, errors=errors
     )
     rows = [Route(rf"/{kind.name}/(?P<id>\d+)/history", (history,))]
-    # The series package defines this route for series.
+    # For series, the series package defines this route.
     return [*rows, Route(rf"/{kind.name}/(?P<id>\d+)/restore", (restore,))] if kind is not SERIES else rows
 
 

@@ -1,4 +1,4 @@
-"""Jobs that publish due records, empty the trash, trim the change log, and update times after tzdata changes."""
+"""Jobs that publish due records, empty the trash, trim the change log, and update times after tzdata updates."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from kalends.store.sql import Sql
 
 
 async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
-    """Publish a scheduled record if it is due. The site lock ensures that this happens only once."""
+    """Publish a scheduled record if it is due. Because of the site lock, this happens only once."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.published_at <= ?", tx.now))
@@ -33,7 +33,7 @@ async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
 
 
 async def remove_old_trash(tx: Transaction, kind_name: str, record_id: int, cutoff: datetime) -> bool:
-    """Permanently delete a record if it was trashed before `cutoff`; its change log entry remains."""
+    """Permanently delete a record if it was trashed before `cutoff`. Its entries in the change log remain."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'trash' AND r.trashed_at < ?", cutoff))
@@ -68,14 +68,17 @@ class ShiftedEvent:
 
 
 async def find_shifted(tx: Transaction, after: int) -> tuple[int | None, list[int]]:
-    """Check one page of events after an ID; return its last ID (None at the end) and the IDs of outdated events."""
+    """Check a page of events after the given ID.
+
+    Return the page's last ID (None at the end) and the outdated events.
+    """
     rows = await _fetch_events(tx, Sql("id > ? ORDER BY id LIMIT ?", after, PAGE_SIZE))
     differing = [row["id"] for row in rows if _compute_utc(row) != (row["start_utc"], row["end_utc"])]
     return (rows[-1]["id"] if len(rows) == PAGE_SIZE else None), differing
 
 
 async def shift_events(tx: Transaction, ids: list[int]) -> list[ShiftedEvent]:
-    """Lock the site and recompute events' UTC times, with one revision per event."""
+    """Lock the site, and recompute the UTC times of these events. Each event gets a separate revision."""
     await tx.lock_site(None)
     shifted: list[ShiftedEvent] = []
     for row in await _fetch_events(tx, Sql("id = ANY(?) ORDER BY id", ids)):

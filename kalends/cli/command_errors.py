@@ -46,7 +46,7 @@ def fail(message: str) -> NoReturn:
 def describe(error: Exception) -> str:
     if isinstance(error, ApiError) and error.code == UNKNOWN_SITE:
         return "There is no such site. Choose one with --site; `kalends site list` shows all."
-    # For an unavailable database, `detail` is more specific than the message for clients.
+    # If the database is unavailable, `detail` is more specific than the message that clients get.
     if isinstance(error, ApiError | InvalidValue):
         return str(getattr(error, "detail", error.text))
     from kalends.store import problems

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kalends.store.checks import DatabaseState, ServerFacts
     from kalends.store.job_queue import QueueSummary
 
-# Minimum free bytes; below this, uploads will soon fail.
+# If fewer bytes are free, uploads will soon fail.
 MIN_FREE_BYTES = 500 * 1024 * 1024
 TIMEOUT = 10.0
 MIN_POSTGRES = 15
@@ -276,7 +276,7 @@ async def check_email(settings: "Settings") -> list[Finding]:
 
 
 async def check_caches(settings: "Settings") -> list[Finding]:
-    """Check that each shared cache accepts a purge for a tag that no response has."""
+    """Check that each shared cache accepts a purge. The request names a tag that no response has."""
     from kalends.adapters.purge_client import send_purges
 
     cure = "Check `KALENDS_PURGE_URLS` and the list of machines that may purge (deploy/varnish/default.vcl)."

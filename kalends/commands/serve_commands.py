@@ -160,7 +160,8 @@ def _run_server(settings: "Settings", host: str, port: int, workers: int) -> Non
         workers=workers,
         log_access=False,
         log_dictconfig=logging_config(settings.log_format),
-        # Without TLS, clients do not use HTTP/2, and version detection waits for the first byte without a timeout.
+        # Without TLS, clients do not use HTTP/2, and the server would wait for the first byte indefinitely to detect
+        # the version.
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEAD_TIMEOUT_MS, max_buffer_size=MAX_HEAD_BYTES),
         websockets=False,
@@ -214,7 +215,7 @@ def _migrate_database(settings: "Settings", *, check: bool, prefix: str = "") ->
     from kalends.store import problems
     from kalends.store.migrations import list_revisions, migrate as run_migrations, newest_revision
 
-    # Read the version first, because a failure explains why the database cannot be reached.
+    # Read the version first: if this fails, the error explains why the database cannot be reached.
     found = asyncio.run(problems.read_schema_version(settings.owner_url))
     if check:
         pending = len([revision for revision in list_revisions() if revision > found.number])

@@ -1,4 +1,4 @@
-"""Commands for sites, their hosts and settings, and their events' time zones."""
+"""Commands for sites: host names, settings, and time zone updates."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +66,7 @@ def add_site(
     ] = "",
     cell: NewSiteCellOption = "",
 ) -> None:
-    """Add a site with its host name, and list the first sites of its database."""
+    """Add a site with a host name, and list the first sites in the same database."""
     from kalends.fleet.storage import directory as directory_changes
     from kalends.store import sites
 
@@ -94,7 +94,7 @@ def add_host(
     ] = False,
     site: SiteOption = "",
 ) -> None:
-    """Add a host name to a site, and list the first sites of its database."""
+    """Add a host name to a site, and list the first sites in the same database."""
     from kalends.fleet.storage import directory as directory_changes
     from kalends.store import sites
 
@@ -146,7 +146,7 @@ def remove_site(
     directory = settings.directory_url
     url = runtime.load_site_cell(site).owner_url
     if directory:
-        # After an incomplete addition or removal, a site might exist only in the directory.
+        # If an earlier addition or removal failed halfway, the site may exist only in the directory.
         site_id = asyncio.run(directory_changes.find_site(directory, runtime.read_site(site.lower()))).site_id
         name = site
     else:
@@ -193,7 +193,7 @@ def refresh_zones(site: SiteOption = "") -> None:
 
 
 async def _refresh_zones(site: str) -> "list[ShiftedEvent]":
-    """Find outdated UTC times page by page without a lock; correct them in small transactions."""
+    """Find outdated UTC times page by page without a lock, and correct them in small transactions."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,6 +1,6 @@
 """Event costs, stored as written and shown as a range with a currency symbol (behaviour 4.11).
 
-Currencies are not converted, and numbers are not rounded.
+Currencies are never converted, and numbers are never rounded.
 """
 
 import re
@@ -19,7 +19,7 @@ MAX_SYMBOL_LENGTH: Final = 16
 MAX_AMOUNTS: Final = 50
 NUMBER_LIMIT: Final = 10**15  # Comparing with this limit also excludes infinity and NaN.
 FREE: Final = "Free"
-# Cost texts that mean free, including the ones that The Events Calendar shows.
+# Cost texts that mean free, including the texts that The Events Calendar shows.
 FREE_COSTS: Final = frozenset(
     [
         *("0", "0.00", "0,00", FREE, "free", "Frei", "frei", "Eintritt frei", "Kostenlos", "kostenlos"),
@@ -41,7 +41,7 @@ _LETTER_SYMBOLS: Final = frozenset(["kr", "kr.", "zł", "Kč", "Ft", "Fr", "Fr."
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """An event's currency. A field that is None comes from the cost text, or else from the site."""
+    """An event's currency. If a field is None, its value comes from the cost text, or else from the site."""
 
     symbol: str | None = None
     code: str | None = None
@@ -113,7 +113,8 @@ def format_cost(
 ) -> tuple[str, dict[str, object]]:
     """Return `cost` and `cost_details` for the API.
 
-    The event's symbol replaces a symbol in the text. If there is neither, the site's symbol is used but not reported.
+    The event's symbol replaces any symbol in the text. If neither exists, the site's symbol appears in `cost` but not
+    in `cost_details`.
     """
     cost = parse_cost(stored)
     own_symbol, own_position = cost.symbol, cost.position

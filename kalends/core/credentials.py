@@ -19,13 +19,13 @@ _hasher = PasswordHasher()
 
 
 def new_application_password() -> str:
-    """Generate a password in groups of four characters. Spaces are ignored when it is checked."""
+    """Generate a password in groups of four characters. The check ignores the spaces between them."""
     letters = "".join(secrets.choice(ALPHABET) for _ in range(PASSWORD_LENGTH))
     return " ".join(letters[at : at + 4] for at in range(0, PASSWORD_LENGTH, 4))
 
 
 def keyed_hash(key: bytes, purpose: str, secret: str) -> bytes:
-    """Return a fast keyed hash. It protects a stored secret only if that secret is long and random."""
+    """Return a fast keyed hash. It protects only secrets that are long and random."""
     return hmac.digest(key, f"{purpose}\0{secret}".encode(), hashlib.sha256)
 
 
@@ -43,7 +43,10 @@ def hash_account_password(password: str) -> str:
 
 
 def verify_account_password(stored: str, password: str) -> bool:
-    """Return whether a password matches the stored hash. An empty hash never matches but takes just as long."""
+    """Return whether a password matches the stored hash.
+
+    If the hash is empty, it never matches but takes just as long.
+    """
     try:
         _hasher.verify(stored or _dummy_hash(), password)
     except (VerificationError, InvalidHashError):
@@ -53,7 +56,10 @@ def verify_account_password(stored: str, password: str) -> bool:
 
 @cache
 def _dummy_hash() -> str:
-    """Return a random password's hash. Verifying against it makes an unknown login take as long as a known one."""
+    """Return the hash of a random password.
+
+    Verifying against it makes an unknown login take as long as a known one.
+    """
     return hash_account_password(new_application_password())
 
 

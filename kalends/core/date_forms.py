@@ -1,7 +1,7 @@
 """Parse dates in all accepted forms, with date words in eight languages.
 
-Parsing does not depend on the current time: `now`, `tomorrow` and `+1 week` become a `RelativeDate`, which the caller
-resolves with the transaction's time.
+Parsing does not depend on the current time: `now`, `tomorrow` and `+1 week` become a `RelativeDate`. The caller
+resolves it with the transaction's time.
 """
 
 import re
@@ -75,7 +75,7 @@ FORMS: Final = tuple(
 class RelativeDate:
     """A date relative to the current time; `unit` is `now` or a time unit.
 
-    If `time_of_day` is None, the current time of day is used. `zone` is the zone given with the time, if any.
+    If `time_of_day` is None, the current time of day applies. `zone` is the zone given with the time, if any.
     """
 
     unit: str
@@ -85,7 +85,7 @@ class RelativeDate:
     zone: str | None = None
 
     def changes_within_day(self, *, is_exact: bool) -> bool:
-        """Return whether the date changes at times other than midnight. If `is_exact`, its time of day counts too."""
+        """Return whether the date changes at times other than midnight. If `is_exact`, the time of day counts too."""
         return self.unit in _FIXED_UNITS or self.zone is not None or (is_exact and self.time_of_day is None)
 
 
@@ -123,7 +123,7 @@ def make_absolute(value: DateInput, now_utc: datetime, zone: str) -> DateTimeInp
     zone = value.zone or zone
     try:
         if value.unit == "now" or value.unit in _FIXED_UNITS:
-            # The local time would be ambiguous in an hour that occurs twice, so keep the offset.
+            # Keep the offset, because the local time is ambiguous in an hour that occurs twice.
             instant = now_utc.replace(microsecond=0) + value.amount * _FIXED_UNITS.get(value.unit, timedelta(0))
             return DateTimeInput(local_of(instant, zone), offset_of(instant, zone), is_date_only=False)
         wall = _shift(local_of(now_utc, zone).replace(microsecond=0), value.amount, value.unit)
@@ -193,7 +193,7 @@ def _read_hour(parts: dict[str, str]) -> int:
 
 
 def _read_zone(parts: dict[str, str]) -> str | None:
-    """Return the zone given after a time, as a name that `zones` accepts; an offset becomes `UTC+02:00`."""
+    """Return the zone given after a time, under a name that `zones` accepts; an offset becomes `UTC+02:00`."""
     if "place" in parts:
         try:
             return normalize_zone(parts["place"])
@@ -207,7 +207,10 @@ def _read_zone(parts: dict[str, str]) -> str | None:
 
 
 def _in_own_zone(wall: datetime, zone: str | None, *, is_date_only: bool) -> DateTimeInput:
-    """Return a local time. If a zone is given, resolve the time in it and add the UTC offset, to avoid ambiguity."""
+    """Return a local time.
+
+    If a zone is given, resolve the time in this zone and add the UTC offset to avoid ambiguity.
+    """
     if zone is None:
         return DateTimeInput(wall, None, is_date_only)
     instant = utc_of(wall, zone)
@@ -215,7 +218,7 @@ def _in_own_zone(wall: datetime, zone: str | None, *, is_date_only: bool) -> Dat
 
 
 def _shift(wall: datetime, amount: int, unit: str) -> datetime:
-    """Add days, weeks, months or years, using the month's last day if the month is too short."""
+    """Add days, weeks, months or years. If a month is too short, use its last day."""
     if unit in _DAY_UNITS:
         return wall + amount * _DAY_UNITS[unit]
     year, month = divmod(12 * wall.year + wall.month - 1 + amount * _MONTH_UNITS[unit], 12)

@@ -94,7 +94,7 @@ def read_target(text: str) -> Target:
 
 
 def read_redirect(target: Target, location: str) -> str:
-    """Return a redirect's absolute URL, which still has to pass the same checks as any other URL."""
+    """Return the absolute URL that a redirect leads to. It still has to pass the same checks as any other URL."""
     try:
         return urljoin(f"{target.scheme}://{target.authority}{target.path}", location)
     except ValueError:
@@ -124,7 +124,10 @@ def is_public(ip: IpAddress) -> bool:
 
 
 def _read_host(host: str) -> str:
-    """Convert a host name to ASCII. Reject unusual IP notations (`127.1`, `0x7f000001`), which bypass checks."""
+    """Convert a host name to ASCII.
+
+    Reject unusual IP notations (`127.1`, `0x7f000001`), because they bypass checks.
+    """
     if "%" in host:
         raise _invalid_url()
     if ":" in host:

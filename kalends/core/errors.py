@@ -141,7 +141,7 @@ def missing_params(names: Iterable[str]) -> ApiError:
 def unread_body(content_type: str, missing: Sequence[str], *, is_json: bool) -> ApiError:
     """Return the error for a body that was not read because of its content type.
 
-    If required parameters are missing as a result, use the status, code and data that existing clients expect.
+    If required parameters are missing because of that, use the status, code and data that existing clients expect.
     """
     if is_json:
         message = Message(
@@ -183,7 +183,7 @@ def unknown_ids(name: str, kind: str, ids: str) -> ApiError:
 
 
 def unknown_term(kind: str, value: object) -> ApiError:
-    """Return the error for a filter entry that is not a term's ID, slug or unique name."""
+    """Return the error for a filter entry that is neither the ID nor the slug nor a unique name of a term."""
     return invalid(kind, UNKNOWN_TERMS[kind], value=value)
 
 
@@ -444,7 +444,7 @@ def expired(oldest: int) -> ApiError:
 
 
 def batch_failed(number: int, cause: ApiError, error: Mapping[str, object]) -> ApiError:
-    """Return a batch error with the failed operation's status."""
+    """Return a batch error with the status of the operation that failed."""
     return ApiError(
         cause.status,
         "rest_batch_failed",
@@ -523,7 +523,7 @@ def unavailable(message: str | Message = BUSY, *, cause: str = "") -> ApiError:
 
 
 def overloaded() -> ApiError:
-    """Return the error for work that exceeds a limit in this process. The database is not the cause."""
+    """Return the error for work that exceeds a limit in this process. The database is not at fault."""
     return unavailable(cause="too_many_requests")
 
 
@@ -555,7 +555,7 @@ def out_of_storage() -> ApiError:
     return ApiError(507, "rest_insufficient_storage", "The server is out of storage.", cause="disk_full")
 
 
-# Each kind has complete messages, because most languages inflect more than the noun.
+# Each kind has complete messages, because in most languages more than the noun changes.
 NOT_FOUND = {
     "event": Message("There is no such event."),
     "venue": Message("There is no such venue."),

@@ -20,7 +20,7 @@ def element_set(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-# Browsers parse these elements' content by different rules, so they are renamed to unknown elements.
+# Browsers parse the content of these elements by different rules, so the elements are renamed to unknown ones.
 FOREIGN: Final = element_set("frameset math noscript plaintext select svg template")
 # Elements whose content is text up to the end tag.
 RAW_TEXT: Final = element_set("iframe noembed noframes script style textarea title xmp")
@@ -33,7 +33,7 @@ BLOCKS: Final = element_set(
     "address article aside blockquote center details div dl fieldset figcaption figure footer form "
     "h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section summary table ul"
 )
-# Elements that a start tag implicitly ends, in this order, if they are innermost.
+# For each start tag, the elements that it implicitly ends if they are innermost, in this order.
 IMPLIED_ENDS: Final = dict.fromkeys(BLOCKS - {"table"}, ("p",)) | {
     "a": ("a",),
     "dd": ("p", "dt", "dd"),
@@ -158,7 +158,7 @@ def to_plain_text(text: str) -> str:
 
 
 def to_single_line(text: str) -> str:
-    """Return the text on one line, with a dot between former blocks unless punctuation already separates them."""
+    """Return the text on one line. Put a dot between former blocks unless punctuation already separates them."""
     run = ""
     for line in filter(None, (line.removeprefix("- ") for line in to_plain_lines(text).split("\n"))):
         run += (" " if run[-1:] in _SENTENCE_ENDS else " · ") + line if run else line
@@ -173,7 +173,7 @@ def to_plain_lines(text: str) -> str:
 
 
 def _collapse(text: str) -> str:
-    # The space is the only printable whitespace, so this faster test covers texts with nothing to collapse.
+    # The space is the only printable whitespace, so this fast test finds texts that need no change.
     if "  " not in text and text.isprintable():
         return text.strip(" ")
     return " ".join(text.split())

@@ -14,7 +14,7 @@ from kalends.core.errors import InvalidValue
 class ImageType:
     mime: str
     extension: str
-    codec: str  # Pillow's name
+    codec: str  # Pillow's name for the type
 
 
 JPEG: Final = ImageType("image/jpeg", "jpg", "JPEG")
@@ -51,7 +51,7 @@ _KEY = re.compile(r"([1-9][0-9]{0,17})/([0-9a-f]{2})/(\2[0-9a-f]{62}\.(?:jpg|png
 
 
 def sniff_type(head: bytes) -> ImageType:
-    """Detect a file's type from its content, ignoring its name and declared type."""
+    """Detect a file's type from its content, ignoring the file's name and declared type."""
     if head.startswith(b"\xff\xd8\xff"):
         return JPEG
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -99,6 +99,6 @@ def read_key(text: str) -> tuple[int, str] | None:
 
 
 def extract_file_name(url: str) -> str | None:
-    """Return the file name if a URL, on any host, ends like a stored file's URL."""
+    """Return the file name from a URL that ends like a stored file's URL, whatever its host; otherwise None."""
     key = read_key("/".join(url.partition("?")[0].partition("#")[0].rsplit("/", 3)[-3:]))
     return key[1] if key else None

@@ -1,6 +1,6 @@
 """Limits on concurrency, writes, failed attempts and cache size, and the client IP addresses that they use.
 
-If no slot is free, work waits; owners with the least work in progress go first. Work is rejected if the queue is full
+If no slot is free, work waits. Owners with the least work in progress go first. Work is rejected if the queue is full
 or the wait is too long.
 """
 
@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from kalends.core import errors
 
-# Per user, in each process.
+# per user, in each process
 MAX_WAITING_WRITES: Final = 2
 
 
@@ -51,7 +51,10 @@ class PerOwnerLimiter:
         return not self._in_progress and not self._waiting
 
     def slot(self, owner: Hashable, max_wait: float | None = None) -> "Slot":
-        """Return a context manager that waits up to `max_wait` seconds (None: no limit) for a slot and holds it."""
+        """Return a context manager that waits for a slot and holds it.
+
+        `max_wait` is in seconds; None means no limit.
+        """
         return Slot(self, owner, max_wait)
 
     async def acquire(self, owner: Hashable, max_wait: float | None) -> None:
@@ -70,7 +73,7 @@ class PerOwnerLimiter:
                 await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled():
-                self.release(owner)  # The slot was assigned just as the wait timed out.
+                self.release(owner)  # The slot was assigned at the moment when the wait timed out.
             elif waiter in queue:
                 queue.remove(waiter)
                 self._waiting -= 1
@@ -85,7 +88,7 @@ class PerOwnerLimiter:
         self._running[owner] -= 1
         self._in_progress -= 1
         if owner in self._queues:
-            # Other owners now go first, even if they started waiting later.
+            # Other owners now go first, even if they began to wait later.
             self._queues[owner] = self._queues.pop(owner)
         self._discard_idle(owner)
         while self._in_progress < self._limits.total and (next_owner := self._next_owner()) is not None:
@@ -112,7 +115,10 @@ class PerOwnerLimiter:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Holds a slot for an owner. A class, because every request needs a slot, and a generator would be slower."""
+    """Holds a slot for an owner.
+
+    This is a class because every request needs a slot, and a generator would be slower.
+    """
 
     limiter: PerOwnerLimiter
     owner: Hashable
@@ -147,7 +153,7 @@ class WriteTurns:
         self._discard_idle(site_id)
 
     def _discard_idle(self, site_id: int) -> None:
-        # A canceled write can get here after the limiter has been discarded.
+        # The limiter may already have been discarded when a canceled write gets here.
         limiter = self._by_site.get(site_id)
         if limiter is not None and limiter.is_idle:
             del self._by_site[site_id]
@@ -169,14 +175,20 @@ class WriteTurns:
 
 @dataclass(slots=True)
 class WriteTurn:
-    """Holds a user's turn to write. It begins in `waiting` and ends with this context, after the transaction."""
+    """Holds a user's turn to write.
+
+    The turn begins in `waiting` and ends with this context, after the transaction.
+    """
 
     turns: WriteTurns
     key: tuple[int, int] | None = None  # site and user, while it is their turn
 
     @asynccontextmanager
     async def waiting(self, site_id: int, user_id: int) -> AsyncIterator[None]:
-        """Wait for the turn. The block locks the site; until it ends, the write counts as waiting."""
+        """Wait for the turn.
+
+        In the block, the caller locks the site; until the block ends, the write counts as waiting.
+        """
         if self.key is not None:  # An operation can lock a site that its caller has already locked.
             yield
             return
@@ -202,7 +214,10 @@ class Limit:
 
 
 def remaining_count(limit: Limit, count: float, counted_at: datetime, now: datetime) -> float:
-    """Return what remains of an earlier count after the elapsed time. Setting the time back does not increase it."""
+    """Return what remains of an earlier count after the elapsed time.
+
+    Setting the time back does not raise the count.
+    """
     elapsed = max(0.0, (now - counted_at).total_seconds())
     return max(0.0, count - elapsed / limit.seconds)
 
@@ -257,7 +272,7 @@ def is_trusted(peer: str, trusted: Sequence[IpNetwork]) -> bool:
     return ip is not None and _is_trusted(ip, trusted)
 
 
-@lru_cache(maxsize=4096)  # bounded, because addresses come from requests
+@lru_cache(maxsize=4096)  # limited, because the addresses come from requests
 def _normalize_ip(text: str) -> str:
     return str(_parse_ip(text) or text)
 
@@ -277,7 +292,7 @@ def _parse_ip(text: str) -> IpAddress | None:
     return None if ip.scope_id is not None else ip.ipv4_mapped or ip
 
 
-@lru_cache(maxsize=4096)  # bounded, because addresses come from requests
+@lru_cache(maxsize=4096)  # limited, because the addresses come from requests
 def rate_limit_key(client_ip: str) -> str:
     """Return a client's rate-limit key: its IPv4 address, or the /64 network of its IPv6 address.
 

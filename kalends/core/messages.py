@@ -1,7 +1,7 @@
-"""Messages that are translated when a response is rendered, and the choice of its language.
+"""Messages that are translated when a response is rendered, and the choice of the response's language.
 
-A message consists of an English text with named placeholders, and their values. Only texts that people read are
-translated; names, codes, types and structure are the same in every language.
+A message consists of an English text with named placeholders, and the values for them. Only texts that people read
+are translated; names, codes, types and structure are the same in every language.
 """
 
 import gettext
@@ -78,7 +78,10 @@ def find_language(range_: str) -> str | None:
 
 
 def choose_language(query: bytes, accepted: str, site: str = "") -> str:
-    """Return the language from `?lang=` (searched undecoded, for encoding errors), Accept-Language or the site."""
+    """Return the language from `?lang=`, Accept-Language or the site.
+
+    The query is searched without decoding it, because it may contain encoding errors.
+    """
     return find_requested(query, accepted) or find_language(site) or DEFAULT
 
 
@@ -113,7 +116,7 @@ def _weight(parameters: str) -> float:
 
 
 def choose_email_language(own: str, site_language: str) -> str:
-    """Return an e-mail's language: the recipient's choice, or else the site's language."""
+    """Return the language for an e-mail: the recipient's choice, or else the site's language."""
     return (find_language(own) if own else None) or find_language(site_language) or DEFAULT
 
 
@@ -122,7 +125,7 @@ CATALOGUES: Final = Path(__file__).resolve().parent.parent / "locale"
 
 @cache
 def translator(language: str) -> Translate:
-    """Return the function that translates text into the language; untranslated text stays English."""
+    """Return the function that translates text into the language. Texts without a translation stay English."""
     if language == DEFAULT:
         return gettext_noop
     folder = CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"

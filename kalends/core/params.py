@@ -21,7 +21,7 @@ from kalends.core.urls import MAX_EMAIL_LENGTH, MAX_WEBSITE_LENGTH, read_email, 
 from kalends.core.words import suggest
 from kalends.core.zones import read_zone
 
-# Spellings of booleans. This is an extension: the original API accepts fewer.
+# Accepted spellings of booleans. The original API accepts fewer.
 
 SPELLINGS: Final = {
     "true": True, "1": True, "yes": True, "on": True,
@@ -56,7 +56,7 @@ def parse_id(text: str) -> int | None:
 
 
 class RepeatedValues(list[object]):
-    """A repeated query parameter's values. Lists use all of them; other types use the last one."""
+    """The values of a repeated query parameter. Lists use all of them; other types use the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Type:
     # Replaces a query value that would be rejected with a valid one, or with None to ignore the parameter.
     correct: Callable[[str], str | None] | None = None
     is_text: bool = False  # accepts any text; only limits and sanitizes it
-    note: str = ""  # a sentence about the type that /doc adds to each parameter's description
+    note: str = ""  # a sentence about the type that /doc adds to the description of each parameter
 
     @property
     def doc_schema(self) -> Mapping[str, object]:
@@ -90,7 +90,7 @@ class Param:
 
 
 def param(name: LiteralString, value_type: Type, description: str, **options: Any) -> Param:
-    """Declare a parameter; an explicit `default` also appears in the description."""
+    """Declare a parameter. An explicit `default` also appears in the description."""
     return Param(name, value_type, description, has_default="default" in options, **options)
 
 
@@ -125,7 +125,7 @@ def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: b
 
 
 def find_missing(params: Iterable[Param], raw: Mapping[str, object], *, update: bool = False) -> list[str]:
-    """Return the required parameters that are missing; none is required on update."""
+    """Return the names of required parameters that are missing. On update, none is required."""
     return [p.name for p in params if p.required and not update and raw.get(p.name) is None]
 
 
@@ -174,7 +174,10 @@ def _find_limit(clean: Callable[[str], str]) -> int | None:
 def integer(
     *, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT_NULLABLE, reduce: bool = False
 ) -> Type:
-    """Return an integer type; `reduce` lowers larger values to the maximum instead of rejecting them."""
+    """Return an integer type.
+
+    With `reduce`, values above the maximum become the maximum instead of being rejected.
+    """
 
     def read(value: object) -> int:
         number = read_integer(value)
@@ -196,7 +199,7 @@ def integer(
 def _reduce_to(maximum: int) -> Callable[[str], str]:
     def correct(value: str) -> str:
         try:
-            # Most values are plain digits, which need no regular expression.
+            # Most values are plain digits and need no regular expression.
             number = int(value) if value.isdecimal() and len(value) <= 16 else read_integer(value)
         except InvalidValue:
             return value  # parsing will reject it
@@ -290,7 +293,7 @@ def terms(*, allow_empty: bool = False) -> Type:
 
 
 def _read_linked(value: object) -> list[int | dict[str, object]]:
-    """Parse links: an ID, an object with an ID or with data, or a list of these; IDs can be comma-separated."""
+    """Parse links: IDs, which can be comma-separated, or objects with an ID or with data; one of them or a list."""
     if value in ("", 0, "0", False):
         return []
     entries: list[int | dict[str, object]] = []
@@ -350,7 +353,7 @@ def _read_statuses(value: object) -> list[str]:
 
 
 def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool = False) -> Type:
-    """Return an enumeration type. With `ignore_others`, other values in a query are ignored instead of rejected."""
+    """Return an enumeration type. With `ignore_others`, other query values are ignored instead of rejected."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in choices:
@@ -386,7 +389,7 @@ def _read_password(value: str) -> str:
 
 
 def _read_new_password(value: str) -> str:
-    """Check a new event password. Shorter existing passwords remain valid."""
+    """Check a new event password. Shorter passwords that already exist remain valid."""
     if value and not MIN_PASSWORD_LENGTH <= len(value) <= 255:
         raise InvalidValue(
             "must have {minimum} to 255 characters, or be empty to clear the password.", minimum=MIN_PASSWORD_LENGTH
@@ -429,7 +432,7 @@ PASSWORD = _limited(_string(_read_password), "", minLength=1, maxLength=255)
 
 
 def _read_token(value: object) -> tuple[int, int | None]:
-    """Parse a revision, or a position between two pages plus the revision at which the sync began."""
+    """Parse a revision, or the position between two pages with the revision at which the sync began."""
     match = re.fullmatch(r"(\d{1,16})(?:\.(\d{1,16}))?", str(value))
     if match is None:
         raise InvalidValue("must be 0, a revision or a `next_since` from a response.")

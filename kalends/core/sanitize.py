@@ -44,14 +44,14 @@ DROPPED_ELEMENTS: Final = element_set("iframe noembed noframes object script sty
     for name in ("math", "noscript", "svg", "template")  # renamed by enforce_html_limits
 }
 URL_SCHEMES: Final = frozenset(["http", "https", "mailto"])
-# Options for text without media library references; their filter is slow, because it runs for each attribute.
+# Options for text without media library references. Filtering references is slow, because it runs for each attribute.
 NO_REFERENCE_OPTIONS: Final[Mapping[str, Any]] = {"url_schemes": {*URL_SCHEMES}}
 REFERENCE_OPTIONS: Final[Mapping[str, Any]] = {
     "url_schemes": {*URL_SCHEMES, SCHEME},
     "attribute_filter": filter_attribute,
 }
 
-# Sanitizing repeats until nothing changes; text that needs more rounds than this is rejected.
+# Sanitizing repeats until nothing changes. A text that needs more rounds than this is rejected.
 MAX_ROUNDS: Final = 6
 MALFORMED_HTML: Final = N_("contains malformed HTML; close all tags in order.")
 
@@ -77,7 +77,7 @@ def clean_text(text: str, limit: int) -> str:
 
 
 def _check_length(text: str, limit: int) -> str:
-    """Check the length. Callers do this before and after sanitizing, because sanitizing can lengthen text."""
+    """Check the length. Callers do this before and after sanitizing, because sanitizing can make text longer."""
     if len(text) > limit:
         raise InvalidValue("must have at most {limit} characters; it has {length}.", limit=limit, length=len(text))
     return text
@@ -100,7 +100,7 @@ def clean_title(text: str, limit: int = 10_000) -> str:
     line = _replace_line_breaks(clean_text(text, limit))
     if "<" not in line and "&" not in line:
         return line
-    # An entity (`&NewLine;`) can reintroduce a newline.
+    # An entity such as `&NewLine;` can bring back a newline.
     escaped = _replace_line_breaks(_sanitize(_escape_loose_ampersands(line), INLINE_ELEMENTS, {}))
     plain = html.unescape(escaped)
     if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE_ELEMENTS, {}) != escaped:
@@ -119,7 +119,7 @@ def clean_plain(text: str, limit: int = 1000) -> str:
     for _ in range(MAX_ROUNDS):
         if "<" not in current and "&" not in current:
             return _check_length(current, limit)
-        # Removing a tag can join the surrounding text into another tag, so this repeats until nothing changes.
+        # Removing a tag can join the text around it into another tag, so repeat until nothing changes.
         cleaned = _to_single_line(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
         if cleaned == current:
             return _check_length(current, limit)
@@ -149,7 +149,7 @@ def _resolve_entities(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Fold text for comparison: no case, no accents, single spaces."""
+    """Fold text for comparison: ignore case and accents, and use single spaces."""
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     bare = "".join(character for character in decomposed if not _is_accent(character))
     return " ".join(unicodedata.normalize("NFC", bare.translate(_PLAIN_LETTERS)).split())
@@ -180,7 +180,7 @@ def _escape_loose_ampersands(text: str) -> str:
 
 
 def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> str:
-    """Sanitize until nothing changes, because removing an element can change how the surrounding text is parsed."""
+    """Sanitize until nothing changes, because removing an element can change how the rest is parsed."""
     if not _MARKUP_CHARACTER.search(text):
         return text
     current = text
@@ -193,7 +193,7 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
             link_rel=None,
             **(REFERENCE_OPTIONS if f"{SCHEME}:" in current else NO_REFERENCE_OPTIONS),
         )
-        # A numeric entity can reintroduce characters that clean_text removed; browsers skip a newline after <pre>.
+        # A numeric entity can bring back characters that clean_text removed. Browsers skip a newline after <pre>.
         cleaned = _OUTER_SPACE.sub("", _PRE_START.sub(r"\1", _normalize(cleaned)))
         if cleaned == current:
             return cleaned
@@ -201,7 +201,7 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
     raise InvalidValue(MALFORMED_HTML)
 
 
-# Custom CSS is checked when it is stored, so pages never load anything from another host.
+# Custom CSS is checked when it is stored, so pages never load anything from other hosts.
 
 MAX_BYTES: Final = 16_384
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -245,8 +245,8 @@ def read_custom_css(value: str) -> str:
 def _check_address(token: re.Match[str]) -> None:
     """Raise InvalidValue unless a URL is relative or a `data:` image.
 
-    Functions such as `image-set()` accept a string as a URL, even through a custom property, so this rejects strings
-    that contain another host's URL, too.
+    Functions such as `image-set()` accept a string as a URL, even through a custom property. Therefore, also reject
+    strings that contain the URL of another host.
     """
     is_url = token["url"] is not None or token["bare"] is not None
     text = next(part for part in (token["double"], token["single"], token["bare"]) if part is not None)

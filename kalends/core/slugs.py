@@ -34,7 +34,7 @@ def normalize_lookup(slug: str) -> str:
 
 
 def add_number(slug: str, n: int) -> str:
-    """Return the slug for the nth record that would have this slug. A trashed record's slug is not truncated."""
+    """Return the slug for the nth record that wants this slug. The slug of a trashed record is not truncated."""
     if n == 1:
         return slug
     return f"{slug}-{n}" if slug.endswith(TRASHED_SUFFIX) else add_suffix(slug, f"-{n}")
@@ -46,7 +46,7 @@ def add_suffix(slug: str, suffix: str) -> str:
 
 
 def _decode(escapes: re.Match[str]) -> str:
-    """Decode an existing slug's escapes unless they are invalid UTF-8."""
+    """Decode an existing slug's escapes, unless they are invalid UTF-8."""
     try:
         return bytes.fromhex(escapes[0].replace("%", "")).decode()
     except UnicodeDecodeError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-# What a transition requires: permission to edit the record, permission to publish, or the passing of time.
+# What a transition requires: permission to edit the record, permission to publish, or that time has passed.
 Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status
@@ -25,8 +25,8 @@ class Status:
     embedded: str
     slug: str
     is_public: bool = False  # visible to anonymous users, and counted
-    is_listed: bool = True  # in lists without a `status` parameter, if the caller may read it
-    contributor_may_edit: bool = True  # whether the contributor who created it may still edit it
+    is_listed: bool = True  # in lists without a `status` parameter, if the caller may read the record
+    contributor_may_edit: bool = True  # whether the contributor who created the record may still edit it
 
 
 _EDITORS = "author, editors"
@@ -94,7 +94,7 @@ REQUIRED_RIGHTS: Final = {
 
 
 def resolve_status(requested: str, *, may_publish: bool, published_at: datetime, now: datetime) -> str:
-    """Return the resulting status: pending without permission to publish, scheduled for a future date."""
+    """Return the resulting status: pending if the caller may not publish, or scheduled for a future date."""
     if REQUIRED_RIGHTS[requested] == "publish" and not may_publish:
         return "pending"
     if requested in ("publish", "future"):

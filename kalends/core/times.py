@@ -1,7 +1,7 @@
 """Dates: local times in a time zone, event time spans, day boundaries for lists, times of day, and `utc_now`.
 
-The author's local time and time zone are authoritative; UTC is derived from them only here. Only `utc_now` reads the
-current time. `date_forms` parses dates.
+The author's local time and time zone are authoritative; only this module derives UTC from them. Only `utc_now` reads
+the current time. `date_forms` parses dates.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 from kalends.core.errors import InvalidValue
 from kalends.core.zones import zone_rules
 
-LAST_YEAR: Final = 9998  # one year below datetime's maximum, because applying a UTC offset must not exceed it
+LAST_YEAR: Final = 9998  # one year below datetime's maximum, to leave room for applying a UTC offset
 SECOND: Final = timedelta(seconds=1)
 LAST_SECOND: Final = time(23, 59, 59)
 # Looking up digits is faster than formatting numbers, and an event list has two hundred dates.
@@ -31,7 +31,7 @@ class DateTimeInput:
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A local time that exists in its zone; `fold` is 1 for the second of two equal local times."""
+    """A local time that exists in its zone. `fold` is 1 for the second of two equal local times."""
 
     wall: datetime
     fold: int
@@ -57,7 +57,7 @@ def local_of(utc: datetime, zone: str) -> datetime:
 
 
 def in_zone(utc: datetime, zone: str) -> datetime:
-    """Convert to an aware datetime in the zone; `fold` is 1 for the second of two equal local times."""
+    """Convert to an aware datetime in the zone. `fold` is 1 for the second of two equal local times."""
     try:
         return utc.astimezone(zone_rules(zone))
     except OverflowError:
@@ -69,7 +69,7 @@ def offset_of(utc: datetime, zone: str) -> timedelta:
 
 
 def abbreviation(utc: datetime, zone: str) -> str:
-    """Return the abbreviation (such as CET or CEST), a fixed offset's name, or digits if tzdata has no letters."""
+    """Return the abbreviation (such as CET), a fixed offset's name, or digits if tzdata has no letters."""
     return in_zone(utc, zone).tzname() or zone
 
 
@@ -81,7 +81,10 @@ def is_only_time(local: datetime, utc: datetime, zone: str) -> bool:
 
 
 def find_change(state: Callable[[datetime], object], before: datetime, after: datetime) -> datetime:
-    """Find the first second at which the state differs from the state at `before`. It must differ at `after`."""
+    """Find the first second at which the state differs from the state at `before`.
+
+    The state must differ at `after`.
+    """
     old = state(before)
     while after - before > SECOND:
         middle = before + (after - before) // 2 // SECOND * SECOND
@@ -105,8 +108,8 @@ def year_error() -> InvalidValue:
 def resolve(value: DateTimeInput, zone: str) -> LocalTime:
     """Resolve a date-time in a zone, even if the local time does not exist or exists twice.
 
-    With an offset, the instant is unambiguous. Without one, a time in a gap moves forward by the length of the gap
-    (02:30 becomes 03:30), and the first of two equal times is used.
+    An offset makes the instant unambiguous. Without an offset, a time in a gap moves forward by the length of the gap
+    (02:30 becomes 03:30), and of two equal times, the first one is used.
     """
     return _to_local_time(to_utc(value, zone), zone)
 
@@ -224,7 +227,7 @@ def _last_second(day: date, zone: str) -> LocalTime:
         return _to_local_time(utc_of(wall, zone, fold=1), zone)
     after = _end_of_gap(wall, zone)
     before = _to_local_time(after - SECOND, zone)
-    # A day that a zone skipped entirely (Apia, December 30, 2011) becomes the next day.
+    # A day that a zone skips entirely (Apia, December 30, 2011) becomes the next day.
     return before if before.wall.date() == day else _last_second(local_of(after, zone).date(), zone)
 
 
@@ -234,7 +237,8 @@ def _is_existing(wall: datetime, zone: str) -> bool:
 
 def _end_of_gap(wall: datetime, zone: str) -> datetime:
     """Return the instant of the transition that skips a local time."""
-    # With the later offset, the local time is before the transition; with the earlier offset, it is after.
+    # With the later offset, the local time is before the transition. With the earlier offset, it is after the
+    # transition.
     before, after = utc_of(wall, zone, fold=1), utc_of(wall, zone, fold=0)
     return find_change(lambda utc: offset_of(utc, zone), before, after)
 
@@ -248,7 +252,7 @@ _ZONE_AFTER: Final = re.compile(r"(z|[+-]\d\d:?\d\d|\.\d+)+$|\s*uhr$")
 
 @dataclass(frozen=True, slots=True)
 class SkippedTime:
-    """A local time skipped by a change to daylight saving time; `becomes` replaces it."""
+    """A local time that a change to daylight saving time skips; `becomes` replaces the skipped time."""
 
     becomes: datetime
 
@@ -262,7 +266,7 @@ class RepeatedTime:
 
 
 def check_local_time(wall: datetime, zone: str) -> SkippedTime | RepeatedTime | None:
-    """Return the problem with a local time in a zone, or None if it exists exactly once."""
+    """Return what is wrong with a local time in a zone, or None if the time exists exactly once."""
     first, second = utc_of(wall, zone, fold=0), utc_of(wall, zone, fold=1)
     if first == second:
         return None

@@ -19,8 +19,8 @@ _EMAIL = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"/?#]+")
 def read_website(value: object) -> str:
     """Validate an http or https URL, ASCII or international, and return it as written; "" for none.
 
-    Only characters that are illegal in URLs, such as quotation marks and angle brackets, are encoded, which makes the
-    URL safe in pages.
+    Characters that are illegal in URLs, such as quotation marks and angle brackets, are encoded to make the URL safe
+    in pages. All others are kept.
     """
     if value is None or value is False or value == "":
         return ""

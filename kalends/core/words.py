@@ -8,8 +8,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final, Literal
 
-# The matcher takes quadratic time. Longer texts are compared line by line; with too many lines, all text counts as
-# changed.
+# The matcher takes quadratic time. Longer texts are compared line by line; if there are too many lines, all text
+# counts as changed.
 MAX_TOKENS: Final = 1000
 # Characters to keep at each end of a long unchanged passage.
 CONTEXT: Final = 120
@@ -22,7 +22,7 @@ _LINES: Final = re.compile(r"[^\n]*\n+|[^\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of the text that is in both versions, only in the old version, or only in the new version."""
+    """A passage that is in both versions, only in the old version, or only in the new version."""
 
     change: Change
     text: str
@@ -70,7 +70,7 @@ def _match(old: list[str], new: list[str]) -> list[Segment]:
 
 
 def _join(segments: list[Segment]) -> list[Segment]:
-    """Remove empty segments, and join changes that only white space separates."""
+    """Remove empty segments, and join changes that are separated only by white space."""
     bridged: list[Segment] = []
     for number, segment in enumerate(segments):
         is_gap = segment.change == "same" and segment.text.isspace() and 0 < number < len(segments) - 1
@@ -113,10 +113,10 @@ NO_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({})
 def suggest(value: str, allowed: Iterable[str], synonyms: Mapping[str, str] = NO_SYNONYMS) -> str | None:
     """Return the allowed value that was probably meant, or None.
 
-    The result is a known synonym's value, or else the nearest value within two edits: a character inserted, removed,
-    replaced or swapped with its neighbor. Case does not matter. At least half of a short value must be right, and the
-    first of several equally near values wins. `synonyms` has lower-case keys; entries for values that are not allowed
-    have no effect.
+    The result is the value of a known synonym, or else the nearest allowed value within two edits. An edit inserts,
+    removes or replaces a character, or swaps it with its neighbor. Case does not matter. At least half of a short
+    value must be right. The first of several equally near values wins. The keys of `synonyms` are in lower case;
+    entries for values that are not allowed have no effect.
     """
     if len(value) > MAX_LENGTH:
         return None
@@ -126,7 +126,7 @@ def suggest(value: str, allowed: Iterable[str], synonyms: Mapping[str, str] = NO
     characters = frozenset(wanted)
     best, limit = None, min(MAX_DISTANCE, len(wanted) // 2)
     for candidate in choices:
-        # This excludes nearly all candidates: each edit replaces or removes at most one character.
+        # This rules out nearly all candidates: each edit replaces or removes at most one character.
         if abs(len(candidate) - len(wanted)) > limit or len(characters.difference(candidate.lower())) > limit:
             continue
         distance = edit_distance(wanted, candidate.lower(), limit)

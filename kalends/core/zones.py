@@ -1,4 +1,4 @@
-"""Time zones: known names, their current spelling, and their rules.
+"""Time zones: known names, the current name for each, and the zones' rules.
 
 The data comes from the tzdata package, never from the operating system.
 """
@@ -18,13 +18,13 @@ from kalends.core.words import suggest
 
 MIN_OFFSET, MAX_OFFSET = timedelta(hours=-12), timedelta(hours=14)
 
-# Names of rules rather than places. In tzdata, they link to a place that now follows the same rule (EST to
-# America/Panama), but an author who wrote the rule's name did not mean this place.
+# Names of rules rather than places. In tzdata, each links to a place that now follows the same rule (EST to
+# America/Panama), but an author who writes EST does not mean Panama.
 ZONES_WITHOUT_PLACE = {"UTC", "GMT", "EST", "MST", "HST", "CET", "MET", "EET", "WET"}
 ZONES_WITHOUT_PLACE |= {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT"}
 
-# Legacy names that link to a place in another country, because both have had the same time since 1970. The current
-# name is in a comment in the tzdata source, but not in the compiled form.
+# Legacy names that link to a place in another country, because both places have had the same time since 1970. The
+# current name appears only in a comment in the tzdata source, which the compiled form lacks.
 RENAMED_ZONES = {
     "Africa/Asmera": "Africa/Asmara",
     "Africa/Timbuktu": "Africa/Bamako",
@@ -43,7 +43,7 @@ REGIONS = (
     *("Africa/", "America/", "Antarctica/", "Arctic/", "Asia/"),
     *("Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/"),
 )
-# Abbreviations are not accepted as zones, but each suggests the zone it most often means.
+# Abbreviations are not accepted as zones, but each one suggests the zone that it most often means.
 ABBREVIATIONS = {
     "aedt": "Australia/Sydney", "aest": "Australia/Sydney", "akdt": "America/Anchorage", "akst": "America/Anchorage",
     "awst": "Australia/Perth", "brt": "America/Sao_Paulo", "bst": "Europe/London", "cdt": "America/Chicago",
@@ -124,7 +124,7 @@ def _normalize_fixed(text: str) -> str | None:
 
 def _fixed_offset(fixed: re.Match[str]) -> timedelta:
     sign, hours, minutes, fraction = fixed.groups()
-    # A hundredth of an hour is exactly 36 seconds; a float would be inexact.
+    # A hundredth of an hour is exactly 36 seconds; a float would not be exact.
     size = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=36 * int((fraction or "0").ljust(2, "0")))
     return -size if sign == "-" else size
 
@@ -169,9 +169,9 @@ def _read(path: str) -> str:
 def _find_file(path: str) -> Traversable:
     """Return a file from the `tzdata` package.
 
-    `ZoneInfo(name)` prefers the operating system's files, so two machines, or a server and its worker after a system
-    update, could disagree about a time. The locked package avoids this. The interpreter's setting PYTHONTZPATH still
-    takes precedence; zones missing there come from the package.
+    `ZoneInfo(name)` prefers the operating system's files, so two machines could disagree about a time, and so could a
+    server and its worker after a system update. The locked package avoids this. The setting PYTHONTZPATH still takes
+    precedence; zones that are missing there come from the package.
     """
     for folder in filter(None, os.environ.get("PYTHONTZPATH", "").split(os.pathsep)):
         if (file := Path(folder, path)).is_file():

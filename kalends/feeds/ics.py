@@ -188,8 +188,8 @@ def _find_unambiguous(pairs: Iterable[tuple[datetime, datetime]], zone: str) -> 
 def is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
     """Return whether all clients derive this instant from the wall time and the zone name.
 
-    They do not if the wall time is ambiguous (clients choose differently) or in a gap, if the zone has a fixed
-    offset, or if the rules for the year are unknown.
+    Clients may disagree if the wall time is ambiguous or in a gap, if the zone has a fixed offset, or if the rules
+    for the year are unknown.
     """
     if not FIRST_INSTANT <= utc < LAST_INSTANT or not is_named(zone):
         return False
@@ -260,7 +260,7 @@ def _location_lines(event: Event) -> Iterator[str]:
 
 
 def format_location(event: Event) -> str:
-    """Format an event's places on one line, or return its online URL if it has none."""
+    """Format an event's places on one line, or return the online URL if there are none."""
     return "; ".join(map(format_address, event.places)) or event.online_url
 
 
@@ -288,6 +288,6 @@ def _clean_uri(url: str) -> str:
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    # Most lines are short; calling a function for each would take longer than folding the rest.
+    # Most lines are short, and calling a function for every line would take longer than folding the long ones.
     folded = [line if len(line) <= MAX_LINE_OCTETS and line.isascii() else fold(line) for line in lines]
     return "\r\n".join([*folded, ""])

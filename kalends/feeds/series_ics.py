@@ -30,7 +30,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A series part, or a stretch of one, with the same content throughout."""
+    """A part of a series, or a stretch of a part, whose dates all have the same content."""
 
     part: Part
     content: Event | None
@@ -87,10 +87,10 @@ def _describe_optional(event: Event | None) -> tuple[object, ...]:
 
 
 DAY: Final = timedelta(days=1)
-# For endless rules, the time zone is described up to this many years after the last date with an event.
+# For endless rules, the time zone is described for this many years after the last date with an event.
 ZONE_YEARS: Final = 20
 UTC_NAME: Final = "Etc/UTC"  # written with a VTIMEZONE, like other zones
-# Rules that end later get no UNTIL, because it might have no UTC equivalent.
+# A rule that ends later gets no UNTIL, because the last day might have no UTC equivalent.
 LAST_UNTIL: Final = date(9000, 1, 1)
 
 
@@ -105,7 +105,7 @@ class SeriesDate:
 
 @dataclass(frozen=True, slots=True)
 class SeriesCalendar:
-    """A series to write. `dates` holds the dates before `created_until`, or all dates if that is None."""
+    """A series to write. `dates` holds the dates before `created_until`, or all dates if `created_until` is None."""
 
     sections: Sequence[Section]
     dates: Mapping[datetime, SeriesDate]
@@ -212,7 +212,7 @@ def _list_near_days(slot: datetime) -> set[date]:
 
 
 def _is_plain(section: Section, row: SeriesDate) -> bool:
-    """Return whether a date has its section's times and content."""
+    """Return whether a date has the same times and content as its section."""
     content = section.content
     return (
         content is not None

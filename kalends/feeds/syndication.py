@@ -19,7 +19,7 @@ RSS_TYPE: Final = "application/rss+xml; charset=utf-8"
 ATOM_TYPE: Final = "application/atom+xml; charset=utf-8"
 JSON_TYPE: Final = "application/feed+json; charset=utf-8"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Fields whose changes increase SEQUENCE; subscribers need them in addition to times and places.
+# Changes to these fields increase SEQUENCE. Subscribers need them in addition to times and places.
 _STATE: Final = Plain(row for row in EVENT_FIELDS if row.in_sequence)
 
 

@@ -1,7 +1,7 @@
 """VTIMEZONE components, limited to the period that a feed's events cover.
 
-They come from the time zone database that the server uses for all instants, so subscribers compute the same instants
-regardless of their devices' databases.
+The components come from the same time zone database as the server's instants, so subscribers compute the same
+instants whatever database their device has.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(2100, 1, 1, tzinfo=UTC)
 # No zone changes its offset and reverts within this time.
 SEARCH_STEP: Final = timedelta(days=4)
-# If the last change is older, the current observance is written with a start this many years back.
+# If the last change is older than this many years, the current observance starts this many years back.
 YEARS_BACK: Final = 1
 
 

@@ -3,8 +3,8 @@
 Zip has advantages over tar.gz: every desktop opens it, members can be read separately, images stay uncompressed, and
 one damaged member does not make the others unreadable.
 
-An archive may come from anyone. Nothing is extracted by name: the reader accepts only members that the format
-defines, each within its limits, and verifies each member's SHA-256 hash.
+An archive may come from anyone. The reader never extracts a member under a name from the archive. It accepts only
+members that the format defines, each within its limits, and verifies the SHA-256 hash of each member.
 """
 
 import hashlib
@@ -52,12 +52,12 @@ class Limits:
     table: int = 50 * 2**30
     image: int = 100 * 2**20
     manifest: int = 16 * 2**20
-    # The longest row contains an uploaded import file as hexadecimal digits.
+    # The longest row contains an uploaded import file in hexadecimal form.
     line: int = 32 * 2**20
     rows: int = 100_000_000
-    # Compressed JSON Lines rarely reach a tenth of this ratio; zip bombs exceed it tenfold.
+    # Compressed JSON Lines rarely reach a tenth of this ratio; zip bombs exceed it by a factor of ten.
     ratio: int = 200
-    # Below this size, a member's compression ratio does not matter.
+    # Compression ratios of members below this size do not matter.
     ratio_from: int = 2**20
 
 
@@ -111,7 +111,7 @@ class TableWriter:
 
 @contextmanager
 def create_archive(path: Path, moment: datetime) -> Generator[ArchiveWriter]:
-    """Write a new archive, readable only by its owner. It gets its final name when it is complete."""
+    """Write a new archive, readable only by its owner. The file gets its final name when it is complete."""
     if path.exists():
         raise ArchiveRefused("{path} exists already.", path=path)
     incomplete = path.with_name(path.name + ".incomplete")
@@ -128,7 +128,7 @@ def create_archive(path: Path, moment: datetime) -> Generator[ArchiveWriter]:
 
 
 class ArchiveReader:
-    """Reads an archive whose members have been checked. Every error names the member."""
+    """Reads an archive whose members have been checked. Every error message names the member."""
 
     def __init__(self, file: zipfile.ZipFile, archive_size: int, limits: Limits) -> None:
         self._file = file
@@ -142,7 +142,10 @@ class ArchiveReader:
     @classmethod
     @contextmanager
     def open(cls, path: Path, limits: Limits) -> Generator[Self]:
-        """Open an archive. If it is invalid, raise ArchiveRefused, either now or when the invalid part is read."""
+        """Open an archive.
+
+        If the archive is invalid, raise ArchiveRefused, either now or when the invalid part is read.
+        """
         with path.open("rb") as source, ExitStack() as stack:
             with _explain_damage():
                 file = stack.enter_context(zipfile.ZipFile(source))
@@ -224,7 +227,7 @@ class ArchiveReader:
             raise ArchiveRefused("{member}: its last line is incomplete.", member=member)
 
     def _iterate_chunks(self, member: str) -> Iterator[bytes]:
-        """Yield a member's content. zipfile enforces the declared size and the checksum."""
+        """Yield the content of a member. zipfile enforces the declared size and the checksum."""
         with _explain_damage(member):
             source = self._file.open(self._members[member])
         with source:
@@ -255,7 +258,7 @@ def _explain_damage(member: str = "") -> Generator[None]:
 
 
 def _check_members(file: zipfile.ZipFile, archive_size: int, limits: Limits) -> dict[str, zipfile.ZipInfo]:
-    """Return the members by name; raise ArchiveRefused if one is unknown, too large or not a plain file."""
+    """Return the members by name. Raise ArchiveRefused if a member is unknown, too large or not a plain file."""
     members: dict[str, zipfile.ZipInfo] = {}
     listed = file.infolist()
     if len(listed) > limits.members:
@@ -297,7 +300,7 @@ def _check_member(name: str, member: zipfile.ZipInfo, limits: Limits) -> None:
 
 
 def _size_limit(name: str, limits: Limits) -> int | None:
-    """Return a member's maximum size; None if the format does not define its name."""
+    """Return a member's maximum size, or None if the format does not define its name."""
     if name == MANIFEST:
         return limits.manifest
     if _TABLE.fullmatch(name):

@@ -53,7 +53,7 @@ class Authentication:
 
 
 class WrongCredentials(Exception):
-    """Internal error for wrong credentials; the failure is counted for `account` after the transaction."""
+    """Raised for wrong credentials. The failure is counted for `account` after the transaction."""
 
     def __init__(self, account: str) -> None:
         super().__init__(account)
@@ -84,7 +84,7 @@ async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authenti
 
 
 async def reauthenticate(tx: Transaction, password_id: UUID) -> Actor:
-    """Return the caller with the current role; raise if the password has been revoked since authentication."""
+    """Return the caller with the current role; raise if the password was revoked after authentication."""
     credential = await user_tables.find_credential(tx, password_id)
     if credential is None:
         raise errors.bad_credentials()
@@ -103,7 +103,7 @@ def _make_actor(credential: user_tables.Credential) -> Actor:
 
 
 def _account_subject(login: str, candidates: list[user_tables.Credential]) -> str:
-    """Return the failure counter's key: the user, however the login is spelled, or the unknown login."""
+    """Return the key for counting failures: the user, however the login is spelled, or the unknown login."""
     return f"user {candidates[0].user_id}" if candidates else f"login {login.lower()[:100]}"
 
 
@@ -147,7 +147,7 @@ async def record_failure(tx: Transaction, account: str, client_ip: str) -> None:
 
 
 class UsageLog:
-    """Remembers which application password uses are recorded: in each process, one per hour and client."""
+    """Remembers which uses of application passwords have been recorded: one per hour and client, in each process."""
 
     MAX_ENTRIES = 10_000
 
@@ -172,7 +172,7 @@ def has_credentials(header: str) -> bool:
 
 
 def explain_rejection(headers: Mapping[str, str]) -> ApiError | None:
-    """Return the error for an unsupported or malformed Authorization header; None if there is nothing to explain."""
+    """Return the error for an unsupported or malformed Authorization header; None if there is no such error."""
     header = headers.get("authorization", "")
     if not header or has_credentials(header):
         return None
@@ -224,8 +224,8 @@ MAX_NEW_PASSWORDS: Final = 20
 async def admit_password(context: "RequestContext[Any]", values: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
     """Yield the parameters with the password replaced by its hashes; raise 429 after too many wrong guesses.
 
-    The guess is counted in a separate transaction beforehand, because the request itself is read-only, and because
-    concurrent requests must not all slip past the limit. A correct guess is refunded afterward.
+    The guess is counted first, in a separate transaction: the request itself is read-only, and concurrent requests
+    must not all slip past the limit. A correct guess is refunded afterward.
     """
     if not values.get("password"):
         yield dict(values)
@@ -233,7 +233,7 @@ async def admit_password(context: "RequestContext[Any]", values: Mapping[str, An
     async with context.transaction(writing=True) as tx:
         await permissions.count_guess(tx, context.client_ip)
         site, has_protected = tx.site, await permissions.has_passwords(tx)
-    # Hashing is slow, so hold no database connection while it runs.
+    # Hashing is slow, so hold no database connection meanwhile.
     hashes = await permissions.hash_guess(site, values["password"]) if has_protected else []
     try:
         yield {**values, "password": hashes}
@@ -264,7 +264,7 @@ async def hash_new_passwords(site: Site, values: Mapping[str, Any]) -> None:
 
 # The session cookie, and protection against requests that other sites trigger with it.
 
-# Because of the prefix, browsers accept the cookie only over HTTPS (or from localhost), for this host and all paths.
+# The prefix makes browsers accept the cookie only over HTTPS (or from localhost), for this host and all paths.
 COOKIE: Final = "__Host-kalends"
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 
@@ -286,8 +286,8 @@ def delete_cookie(response: Response) -> None:
 def is_same_origin(request: Request, authority: str, base_url: str) -> bool:
     """Return whether a same-origin page sent the request.
 
-    Browsers send `Sec-Fetch-Site` over HTTPS and to localhost, and pages cannot change it. If it is missing, `Origin`
-    is checked; a request with neither header is not accepted.
+    Browsers send `Sec-Fetch-Site` over HTTPS and to localhost, and pages cannot change it. If the header is missing,
+    `Origin` is checked. A request with neither header is not accepted.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
@@ -300,20 +300,20 @@ def is_same_origin(request: Request, authority: str, base_url: str) -> bool:
 def require_same_origin(request: Request, authority: str, base_url: str) -> None:
     """Reject a write with a session cookie that might come from another site's page.
 
-    `request.method` is the method on the wire: a method override in a form must not bypass this check.
+    `request.method` is the method that was sent, because a method override in a form must not bypass this check.
     """
     if request.method not in SAFE_METHODS and not is_same_origin(request, authority, base_url):
         raise errors.cross_site()
 
 
 def is_navigation(request: Request) -> bool:
-    """Return whether the browser is opening the page in a tab, including through a link from another site."""
+    """Return whether the browser is opening the page in a tab, even through a link from another site."""
     headers = request.headers
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def is_own_read(request: Request, authority: str, base_url: str) -> bool:
-    """Return whether a read may use the session cookie: the user typed in its URL, or a same-origin page sent it."""
+    """Return whether a read may use the session cookie: the user entered the URL, or a same-origin page sent it."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
         return site in ("same-origin", "none")
@@ -322,7 +322,7 @@ def is_own_read(request: Request, authority: str, base_url: str) -> bool:
 
 # Account password hashing and verification in a limited number of threads.
 
-# A single client can neither keep both threads busy nor fill the queue.
+# One client alone can neither keep both threads busy nor fill the queue.
 LIMITS: Final = ConcurrencyLimits(per_owner=1, total=2, waiting_per_owner=4, waiting=16)
 # Seconds that an attempt waits before it is rejected with 503.
 MAX_WAIT: Final = 5.0
@@ -337,14 +337,17 @@ class AccountPasswords:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def verify(self, stored: str, password: str, client_ip: str) -> bool:
-        """Return whether a password matches its hash; an empty hash takes just as long and never matches."""
+        """Return whether a password matches its hash.
+
+        An empty hash takes just as long to verify and never matches.
+        """
         return await self._run(lambda: credentials.verify_account_password(stored, password), client_ip)
 
     async def hash(self, password: str, client_ip: str) -> str:
         return await self._run(lambda: credentials.hash_account_password(password), client_ip)
 
     async def _run[T](self, work: Callable[[], T], client_ip: str) -> T:
-        """Run work in a thread. It counts toward the limit until it finishes, even if the client disconnects."""
+        """Run work in a thread. The work counts toward the limit until it ends, even if the client disconnects."""
         task = asyncio.create_task(self._run_in_slot(work, client_ip))
         self._tasks.add(task)
         task.add_done_callback(self._forget)
@@ -368,7 +371,7 @@ SIMPLE_CONTENT_TYPES: Final = ("", "application/x-www-form-urlencoded", "multipa
 
 
 def reject_cross_site(request: Request, origins: Sequence[str]) -> None:
-    """Reject a write that another site's page might have triggered, unless `origins` lists that site explicitly.
+    """Reject a write that a page on another site might have triggered, unless `origins` lists that site.
 
     Only browsers send `Sec-Fetch-Site`, and pages cannot change it.
     """

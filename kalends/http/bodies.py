@@ -43,7 +43,7 @@ Send = Callable[[AsgiMessage], Awaitable[None]]
 
 # Methods whose body is ignored even if a client sends one.
 BODYLESS_METHODS: Final = ("GET", "HEAD", "OPTIONS")
-# Limits for reading a rejected body, enough for an image that is slightly too large.
+# Limits for reading the rest of a rejected body. They cover an image that is slightly too large.
 MAX_DISCARDED_BYTES: Final = 32 * 1024 * 1024
 MAX_DISCARD_SECONDS: Final = 5
 
@@ -54,11 +54,14 @@ def read_content_length(request: Request) -> int:
 
 
 class ClientDisconnected(Exception):
-    """The client closed its connection before it received the response."""
+    """Raised if the client closed its connection before receiving the response."""
 
 
 class DisconnectWatcher:
-    """Receives one client's ASGI messages and, after the request body, watches for its disconnection in a task."""
+    """Receives a client's ASGI messages.
+
+    After the request body, it watches in a task for the client to disconnect.
+    """
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -76,10 +79,13 @@ class DisconnectWatcher:
         return message
 
     async def run[T](self, request: Request, work: Coroutine[Any, Any, T]) -> T:
-        """Run the work and return its result; on disconnection, cancel it and raise ClientDisconnected."""
+        """Run the work and return its result.
+
+        If the client disconnects, cancel the work and raise ClientDisconnected.
+        """
         self._work = asyncio.create_task(work)
-        # A read's body is ignored. A write's body is not requested here, because the work authenticates the caller
-        # before reading it.
+        # The body of a read is ignored. The body of a write is not requested here, because the work authenticates the
+        # caller before it reads the body.
         if request.method in BODYLESS_METHODS:
             self._start_watching()
         try:
@@ -96,8 +102,8 @@ class DisconnectWatcher:
     async def discard_body(self, request: Request) -> None:
         """Read the rest of a rejected body, within limits.
 
-        If the connection closes while a client or proxy is still sending a body, the response may be lost: proxies
-        then respond with 502. A client that waits for permission to send its body (`Expect`) never gets it.
+        If the connection closes while a client or proxy is still sending, the response may be lost, and proxies
+        respond with 502. A client that waits for permission to send its body (`Expect`) never gets the permission.
         """
         is_large = read_content_length(request) > MAX_DISCARDED_BYTES
         if self._watch_task is None and not is_large and "expect" not in request.headers:
@@ -133,7 +139,7 @@ BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 @dataclass(slots=True)
 class RawParams:
-    """Unvalidated parameters by name, and the query string's pairs for page links."""
+    """Unvalidated parameters by name, and the name-value pairs of the query string for page links."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -144,7 +150,7 @@ class RawParams:
 
 @dataclass(frozen=True, slots=True)
 class UnreadBody:
-    """A body with an unsupported content type, or with content that does not match its type."""
+    """A body whose content type is not supported, or whose content does not match its type."""
 
     content_type: str
     is_json: bool = False
@@ -167,7 +173,10 @@ async def body_deadline(seconds: float) -> AsyncIterator[None]:
 
 
 async def read_chunks(request: Request, limit: int) -> AsyncGenerator[bytes]:
-    """Yield a body's chunks; raise if it exceeds the limit, before reading if Content-Length already does."""
+    """Yield the chunks of a body; raise if the body exceeds the limit.
+
+    If Content-Length already exceeds the limit, raise before reading.
+    """
     if read_content_length(request) > limit:
         raise errors.too_large(limit)
     size = 0
@@ -179,7 +188,7 @@ async def read_chunks(request: Request, limit: int) -> AsyncGenerator[bytes]:
 
 
 def query_value(request: Request, name: str) -> str | None:
-    """Return a query string parameter, even if others are not valid UTF-8."""
+    """Return a query string parameter, even if other parameters are not valid UTF-8."""
     text = request.scope.get("query_string", b"").decode("latin-1")
     return next((value for key, value in parse_qsl(text, keep_blank_values=True) if key == name), None)
 
@@ -218,7 +227,7 @@ async def read_values(request: Request, body: bytes) -> RawParams:
 
 
 def _looks_like_json(body: bytes) -> bool:
-    """Return whether a form is actually a JSON object; `curl -d` and others declare any text as a form."""
+    """Return whether a form is actually a JSON object. `curl -d`, for example, declares any text as a form."""
     text = body.strip()
     return text.startswith(b"{") and text.endswith(b"}")
 
@@ -314,7 +323,7 @@ HOST: Final = re.compile(r"([a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\])?(:[0-9]{
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 # Parameters that every read accepts, besides `lang` and `strict`.
 COMMON_NAMES: Final = frozenset(["_fields", "_envelope"])
-# This parameter makes requests with ignored parameters fail. It is not part of the cache key.
+# With this parameter, requests fail if any of their parameters are ignored. It is not part of the cache key.
 STRICT: Final = "strict"
 MAX_IGNORED_NAMES: Final = 10
 MAX_NAME_LENGTH: Final = 64
@@ -343,7 +352,7 @@ def strip_port(host: str) -> str:
 
 
 class NormalizedQuery(NamedTuple):
-    """The parameters that affect a read, and the names of all others."""
+    """The parameters that affect a read, and the names of all other parameters."""
 
     pairs: list[tuple[str, str]]
     ignored: tuple[str, ...] = ()
@@ -355,7 +364,8 @@ def normalize_query(
 ) -> NormalizedQuery | None:
     """Reduce the query string to known parameters, sort them by name, and return them.
 
-    Repeated parameters keep their order. If the query string cannot be read, leave it unchanged and return None.
+    Repeated parameters keep their order. If the query string cannot be read, leave the request unchanged and return
+    None.
     """
     try:
         pairs = read_pairs(request.scope["query_string"])
@@ -364,7 +374,7 @@ def normalize_query(
     normalized = [pair for pair in pairs if (name := base_name(pair[0])) in known or name in COMMON_NAMES]
     ignored: list[str] = []
     strict: str | None = None
-    if len(normalized) < len(pairs):  # a cheap test, because it runs for every read
+    if len(normalized) < len(pairs):  # this test is cheap, which matters because it runs for every read
         others = {name: value for name, value in pairs if base_name(name) not in known}
         strict = others.get(STRICT)
         ignored = [name for name in others if base_name(name) not in COMMON_NAMES and name not in ("lang", STRICT)]
@@ -393,7 +403,8 @@ def _correct(
 ) -> Iterator[tuple[str, str]]:
     """Yield the parameters with corrected values, and add the names of corrected parameters to `ignored`.
 
-    A strict request keeps values that would be ignored; reading them later raises an error with a suggestion.
+    In a strict request, values that would be ignored are kept, and reading them later raises an error with a
+    suggestion.
     """
     for name, value in pairs:
         corrected = corrections[name](value) if name in corrections else value
@@ -414,15 +425,15 @@ SCRIPT: Final = "/index.php"
 def rewrite_rest_route(scope: MutableMapping[str, Any], root: str) -> None:
     """Rewrite an address in either of these forms to the path below the REST root.
 
-    This happens before anything reads the path or query string, so caches, parameters and links use only the
-    rewritten form. As in WordPress, the parameter works on every address, and its last value counts. Raise 404 if the
-    parameter is present but there is no REST root.
+    This runs before anything reads the path or query string, so caches, parameters and links see only the rewritten
+    form. As in WordPress, the parameter works on every address, and its last value counts. Raise 404 if the parameter
+    is present but there is no REST root.
     """
     path: str = scope["path"]
     if root and path.lower().startswith(f"{SCRIPT}{root}".lower()):
         _set_path(scope, path[len(SCRIPT) :])
     query: bytes = scope["query_string"]
-    # A cheap test, because it runs for every request. The parameter name may be percent-encoded.
+    # This test is cheap, because it runs for every request. The name of the parameter may be percent-encoded.
     if PARAM.encode() not in query and b"%" not in query:
         return
     pairs = [(base_name(_decode(pair.partition(b"=")[0])), pair) for pair in query.split(b"&")]
@@ -468,7 +479,7 @@ class FormParser:
     """Parses a form incrementally: `feed` every chunk, then `finish`.
 
     `fields` holds the text fields in order. `file_name` is the name of the file in the field `file_field`, or None if
-    that field has no file; files in other fields are ignored.
+    this field contains no file. Files in other fields are ignored.
     """
 
     def __init__(self, content_type: str, file_field: str, limits: FormLimits = UPLOAD_LIMITS) -> None:
@@ -582,7 +593,7 @@ def _translate_parser_errors() -> Iterator[None]:
         raise errors.invalid_form("it is not valid multipart data.") from error
 
 
-# Uploaded files, as a form part or as the request body, are streamed to disk with a size limit.
+# Uploaded files, sent as a form part or as the request body, are written to disk as they arrive, up to a size limit.
 
 FIELD: Final = "file"
 MULTIPART: Final = "multipart/form-data"
@@ -599,7 +610,7 @@ class Upload:
 async def read_upload(
     request: Request, directory: Path, limit: int, form_limits: FormLimits = UPLOAD_LIMITS
 ) -> tuple[RawParams, Upload | None]:
-    """Return the request's parameters and its file, or None if it has no file."""
+    """Return the request's parameters and the uploaded file, or None instead of the file if there is none."""
     raw = await read_values(request, b"")
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     disposition = request.headers.get("content-disposition", "")
@@ -638,7 +649,7 @@ async def _read_form(
 
 
 def read_file_name(disposition: str) -> str:
-    """Return the file name, used as a title, from a header; `filename*=UTF-8''a%20b.jpg` takes precedence."""
+    """Return the file name in a header, to be used as a title. `filename*=UTF-8''a%20b.jpg` takes precedence."""
     extended = re.search(r"filename\*\s*=\s*utf-8'[a-z0-9-]*'([^;\s]+)", disposition, re.IGNORECASE)
     if extended:
         return unquote(extended[1], errors="replace")
@@ -649,6 +660,9 @@ def read_file_name(disposition: str) -> str:
 
 
 def fingerprint_upload(upload_hash: bytes, values: Mapping[str, Any]) -> bytes:
-    """Return a fingerprint of an upload for its Idempotency-Key; the raw body has random form boundaries."""
+    """Return a fingerprint of an upload for its Idempotency-Key.
+
+    The raw body cannot be used: form boundaries are random.
+    """
     pairs = sorted((name, str(value)) for name, value in values.items())
     return upload_hash + repr(pairs).encode(errors="surrogatepass")

@@ -1,11 +1,11 @@
 """Response compression, and an in-memory cache keyed by request and validated against the site's changes.
 
-A response from an older revision is valid if no later change has touched its tags. An outdated response is kept to
-answer reads that get no database connection (decision 0034). Concurrent requests for the same response wait for the
-first one instead of rendering it again (single flight).
+A response from an older revision is valid if no later change has touched its tags. An outdated response is kept for
+reads that get no database connection (decision 0034). Concurrent requests for the same response wait until the first
+request has rendered it (single flight).
 
-If a request's head equals an earlier one, the cached response is sent without interpreting the request any further
-(decision 0036).
+If the head of a request is the same as an earlier one, the cached response is sent without further interpreting the
+request (decision 0036).
 """
 
 import asyncio
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Cache tags touched by each site's recent changes. Each process reads the changes itself, once per revision and only
 # for sites whose responses are requested. `docs/decisions/0029-exact-invalidation.md` explains why a response that
-# passes the check is equal to a new one.
+# passes the check equals a newly rendered one.
 
 FetchChanges = Callable[[int, Sql], Awaitable[Sequence[Row]]]
 
@@ -54,7 +54,7 @@ class SiteTags:
 
     known: int
     floor: int
-    last_touched: dict[str, int] = field(default_factory=dict[str, int])  # the last revision that touched each tag
+    last_touched: dict[str, int] = field(default_factory=dict[str, int])  # last revision that touched each tag
     size: int = 0
     is_cut: bool = False  # whether changes up to `floor` are unavailable
     _by_revision: deque[Touched] = field(default_factory=deque[Touched])
@@ -84,7 +84,7 @@ class SiteTags:
                     del self.last_touched[tag]
 
     def reset(self, known: int) -> None:
-        """Forget all changes; responses from before this revision become invalid."""
+        """Forget all changes. Responses from before this revision become invalid."""
         self.known = self.floor = known
         self.last_touched.clear()
         self._by_revision.clear()
@@ -92,7 +92,7 @@ class SiteTags:
 
 
 class TouchedTags:
-    """Touched tags by site; the least recently used sites are evicted."""
+    """Touched tags by site. The least recently used sites are evicted."""
 
     def __init__(self, fetch: FetchChanges) -> None:
         self._fetch = fetch
@@ -103,7 +103,7 @@ class TouchedTags:
         return self._sites.get(site_id)
 
     async def learn(self, site_id: int, since: int, revision: int) -> SiteTags:
-        """Return a site's touched tags, reading changes up to `revision` if needed; a new site starts at `since`."""
+        """Return a site's touched tags, reading changes up to `revision` if needed. A new site starts at `since`."""
         site = self._sites.setdefault(site_id, SiteTags(since, since))
         self._sites.move_to_end(site_id)
         async with site.lock:
@@ -112,7 +112,7 @@ class TouchedTags:
         return site
 
     async def list_changes(self, site_id: int, since: int, revision: int) -> list[Touched] | None:
-        """Return the changes after `since`, latest first; None if they are not known up to `revision`."""
+        """Return the changes after `since`, latest first; None unless all changes up to `revision` are known."""
         site = await self.learn(site_id, since, revision)
         async with site.lock:
             if since < site.floor and not site.is_cut:
@@ -122,8 +122,8 @@ class TouchedTags:
     async def _read(self, site_id: int, site: SiteTags, after: int) -> None:
         """Read the changes after a revision up to the current one.
 
-        Stopping earlier would miss links that an event has lost since then, because only the log entry for their
-        removal still contains them.
+        Always read up to the current revision. An event may have lost links since `after`, and only the log entry for
+        the removal of a link still contains it.
         """
         rows = await self._fetch(site_id, select_changes(site_id, after))
         if rows and rows[0]["last_revision"] < site.known:
@@ -190,41 +190,41 @@ def accepts_gzip(header: str) -> bool:
     return accepted.get("gzip", accepted.get("*", False))
 
 
-# Headers that the cache does not store, because they are set separately for each response.
+# The cache does not store these headers, because they are set separately for each response.
 UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"age", b"x-kalends-ignored-params")
 
-# 503 causes when the database is available, but all connections for this kind of request are in use.
+# Causes of a 503 although the database is available: all connections for this kind of request are in use.
 STARVED: Final = frozenset({"too_many_requests", "pool_exhausted"})
-# Seconds after it becomes outdated during which a response may be sent to requests that get no connection.
+# For this many seconds after it becomes outdated, a response may be sent to requests that get no connection.
 MAX_OUTDATED_SECONDS: Final = 60
-# Outcomes when looking for such a response.
+# Results of looking for such a response.
 ANSWERED, UNKNOWN, WITHDRAWN, TOO_OLD, UNCHECKED = "answered", "unknown", "withdrawn", "too_old", "unchecked"
 OUTCOMES: Final = (ANSWERED, UNKNOWN, WITHDRAWN, TOO_OLD, UNCHECKED)
 
 type Context = RequestContext[Any]
 
-# Request heads. A request with the same head as an earlier one is a repeated hit.
+# Request heads. A request with the same head as an earlier request is a repeated hit.
 
-# Scheme, path and query string of a GET request, and the headers that select its response.
+# Scheme, path and query string of a GET request, and the headers that affect its response.
 type Head = tuple[object, ...]
-# Headers that cached responses depend on. Accept-Language matters only for API responses.
+# Cached responses depend on these headers. Accept-Language matters only for API responses.
 SELECTING_HEADERS: Final = frozenset((b"host", b"accept-encoding", b"accept-language", b"if-none-match", b"origin"))
-# Headers that identify the caller or announce a body.
+# These headers identify the caller or announce a body.
 EXCLUDING_HEADERS: Final = frozenset((b"authorization", b"content-length", b"transfer-encoding", b"expect"))
 SESSION_COOKIE: Final = COOKIE.encode()
 # Requests with longer heads are handled in full, to limit the memory that heads take.
 MAX_HEAD_LENGTH: Final = 1000
 MAX_HEADS_BYTES: Final = 8 * 1024 * 1024
-# Maximum variants of one response (compressed or not, 200 or 304, by origin), and the bytes that each may take.
+# Maximum number of variants of a response (compressed or not, 200 or 304, by origin), and the bytes for each of them.
 MAX_VARIANTS: Final = 8
 VARIANT_BYTES: Final = 3000
 
 
 def read_head(scope: Mapping[str, Any], api_prefixes: tuple[str, ...]) -> Head | None:
-    """Return the parts of a GET request that determine its response; None if the rest could matter, too.
+    """Return the parts of a GET request that determine its response; None if other parts could matter, too.
 
-    A page's language does not depend on Accept-Language. A query that may contain an API path (`rest_route`) counts
-    as an API request.
+    A page's language does not depend on Accept-Language. If the query may contain an API path (`rest_route`), the
+    request counts as an API request.
     """
     path, query = scope["path"], scope["query_string"]
     by_language = path.lower().startswith(api_prefixes) or b"rest_route" in query or b"%" in query
@@ -240,13 +240,13 @@ def read_head(scope: Mapping[str, Any], api_prefixes: tuple[str, ...]) -> Head |
             return None
     if size > MAX_HEAD_BYTES:
         return None
-    selecting.sort()  # The order of headers differs between browsers.
+    selecting.sort()  # Browsers differ in the order of headers.
     return (scope["scheme"], path, query, *selecting)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedResponse:
-    """A cached response in the form that fits a request's head, without the headers that differ each time."""
+    """A cached response prepared for requests with one head, without the headers that differ each time."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -256,7 +256,7 @@ class PreparedResponse:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedHit:
-    """The response to requests with equal heads, and the values for their log lines and metrics."""
+    """The response to requests with the same head, and values for their log lines and metrics."""
 
     key: bytes  # of the cached response
     route: str
@@ -266,7 +266,7 @@ class RepeatedHit:
 
 
 class LastKnown(NamedTuple):
-    """The last known response and how many seconds it has been outdated, or why it must not be used."""
+    """The last known response with the seconds since it became outdated, or the reason why it must not be used."""
 
     outcome: str
     response: "CachedResponse | None" = None
@@ -275,10 +275,13 @@ class LastKnown(NamedTuple):
 
 @dataclass(slots=True)
 class CachedResponse:
-    """A cached response. `expires_at` is when it becomes wrong even without a write, such as midnight."""
+    """A cached response.
+
+    `expires_at` is when the response becomes wrong even without a write, for example at midnight.
+    """
 
     site_id: int
-    revision: int  # the last revision at which it is known to be valid
+    revision: int  # the last revision at which the response is known to be valid
     tags: tuple[str, ...]
     expires_at: datetime | None
     headers: list[tuple[bytes, bytes]]
@@ -295,9 +298,9 @@ class CachedResponse:
         return self._compressed
 
     def is_usable(self, current: SiteRevision, now: datetime) -> bool:
-        """Return whether the response has not expired and belongs to the current site."""
+        """Return whether the response has not expired and belongs to the current site of the host."""
         expired = self.expires_at is not None and now >= self.expires_at
-        # A host can move to another site.
+        # A host can be moved to another site.
         return not expired and self.site_id == current.site_id
 
     def outlives(self, site: SiteTags | None, revision: int) -> bool:
@@ -311,11 +314,11 @@ class CachedResponse:
         return True
 
     def judge(self, changes: Sequence[Touched], now: datetime, max_age: float) -> LastKnown:
-        """Return the response if it may be used despite later changes; otherwise return the reason."""
-        # An image is public as long as a public record uses it, and the change log does not tell when that ends.
+        """Return the response if it may be used in spite of later changes; otherwise return the reason why not."""
+        # An image is public as long as a public record uses it, and the change log does not show when that ends.
         if not self.tags or any(tag.partition("/")[0] == "media" for tag in self.tags):
             return LastKnown(UNKNOWN)
-        # A narrowed list has a tag for every event in it, so this check ignores its wide set tags.
+        # A narrowed list has a tag for every event in it, so ignore its wide set tags here.
         shown = frozenset(self.tags) - (WIDE_SETS if ANY_SET in self.tags else frozenset())
         if any(not shown.isdisjoint(change.withdrawn) for change in changes):
             return LastKnown(WITHDRAWN)
@@ -345,21 +348,24 @@ def make_cached_response(context: Context, response: Response) -> CachedResponse
 
 
 class ResponseCache:
-    """Response cache with a byte `budget`. During a database outage, responses stay usable for `stale_seconds`."""
+    """Cached responses within a `budget` of bytes.
+
+    While the database is down, they stay usable for `stale_seconds`.
+    """
 
     def __init__(self, budget: int, stale_seconds: int) -> None:
         self._is_enabled = budget > 0
         self._stale_seconds = stale_seconds
         self._entries: ByteLru[bytes, CachedResponse] = ByteLru(budget)
         self._keys: ByteLru[Head, bytes] = ByteLru(MAX_HEADS_BYTES)  # cache keys by head
-        # Responses being rendered. The result tells waiting requests whether to check the cache.
+        # Responses being rendered. The result says whether the waiting requests should check the cache.
         self._in_flight: dict[bytes, asyncio.Future[bool]] = {}
 
     def make_key(self, context: Context | None) -> bytes | None:
         """Return a digest of everything that a public response depends on; None if it must not be cached.
 
-        This also removes unknown parameters from the request's query string. The context keeps their names, because
-        the shared response must not contain them.
+        This also removes unknown parameters from the request's query string. Their names are kept in the context, not
+        in the response, because other requests share the response.
         """
         if (
             context is None
@@ -382,11 +388,14 @@ class ResponseCache:
         return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
     async def find(self, context: Context, key: bytes) -> tuple[CachedResponse | None, float]:
-        """Return a valid response, or a recent one while the database is unavailable, with its age in seconds."""
+        """Return a valid response and its age in seconds.
+
+        While the database is unavailable, a recent response is enough.
+        """
         try:
             current = await context.current_revision()
         except ApiError as error:
-            # A busy database still accepts writes, so a record in the response may have been withdrawn.
+            # A busy database still accepts writes, so a record in the response may have been withdrawn since.
             stale = self._find_stale(context, key) if error.cause not in STARVED else None
             if stale is None:
                 raise
@@ -395,15 +404,18 @@ class ResponseCache:
             response = await self._get(context.state, context.now, key, current)
             in_flight = self._in_flight.get(key)
             if response is not None or in_flight is None:
-                # While a replica answers without its primary, its data may be as old as the outage.
+                # While a replica answers without the primary, the replica's data may be as old as the outage.
                 return response, context.state.sources.outage_age
-            # The response in flight may be too old for this request, or never arrive.
+            # The response being rendered may be too old for this request, or may never be finished.
             if not await asyncio.shield(in_flight):
                 break
         return None, 0.0
 
     def remember_head(self, head: Head, cached: CachedResponse, hit: RepeatedHit) -> None:
-        """Keep a prepared response for equal heads until it leaves the cache; evict its oldest variant if needed."""
+        """Keep a prepared response for later requests with the same head, as long as `cached` stays in the cache.
+
+        If there are too many variants, drop the oldest.
+        """
         if len(repr(head)) > MAX_HEAD_LENGTH:
             return
         variants = cached.variants
@@ -413,17 +425,17 @@ class ResponseCache:
         self._keys.put(head, hit.key, VARIANT_BYTES)
 
     def find_hit(self, head: Head) -> RepeatedHit | None:
-        """Return the response to an earlier request with an equal head. It may have become invalid."""
+        """Return the response to an earlier request with the same head. It may have become invalid."""
         key = self._keys.get(head)
         cached = self._entries.get(key) if key is not None else None
         return cached.variants.get(head) if cached is not None else None
 
     async def is_valid(self, head: Head, hit: RepeatedHit, state: "AppState", now: datetime) -> bool:
-        """Return whether the response to an earlier request is still valid for a new one with an equal head."""
+        """Return whether the response to an earlier request is still valid for a new request with the same head."""
         try:
             current = await state.sources.current_revision(hit.host)
         except ApiError:
-            return False  # `find` decides whether to use the response nevertheless; it needs the whole request.
+            return False  # `find` needs the whole request to decide whether the response can be used nevertheless.
         cached = await self._get(state, now, hit.key, current) if current is not None else None
         return cached is not None and cached.variants.get(head) is hit
 
@@ -454,7 +466,7 @@ class ResponseCache:
         """Return the cached response for a read that got no database connection, or why it must not be used.
 
         This runs after the wait for a connection, and reads the latest changes over connections reserved for lookups.
-        It therefore takes into account every withdrawal acknowledged by then.
+        Therefore, every withdrawal acknowledged before the end of the wait is taken into account.
         """
         response = self._entries.get(key)
         if response is None:
@@ -488,8 +500,8 @@ class ResponseCache:
     def rendering(self, key: bytes | None) -> Iterator[Callable[[CachedResponse | None], None] | None]:
         """Announce that a response is being rendered; yield a function that stores it and wakes the waiting requests.
 
-        If the response cannot be cached (None), every waiting request renders a separate response; if the block ends
-        without a response, one of them does. Yield None if there is no key.
+        If the response cannot be cached (None), every waiting request renders its own. If the block ends without a
+        response, one waiting request takes over. If there is no key, yield None.
         """
         if key is None:
             yield None
@@ -504,7 +516,8 @@ class ResponseCache:
 
         def store(response: CachedResponse | None) -> None:
             if response is not None:
-                # Twice the body size leaves room for the compressed form. A tag costs a short string and a reference.
+                # Twice the body's size leaves room for the compressed body. A tag costs a short string and a
+                # reference.
                 size = 2 * (len(response.body) + 1000) + 80 * len(response.tags) + MAX_VARIANTS * VARIANT_BYTES
                 self._entries.put(key, response, size)
             wake(look_again=response is not None)

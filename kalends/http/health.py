@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Seconds without a heartbeat before the worker counts as missing. No warning appears this soon after startup.
+# After this many seconds without a heartbeat, the worker counts as missing. After startup, no warning appears
+# earlier.
 MAX_HEARTBEAT_AGE: Final = 60.0
 CHECK_INTERVAL: Final = 15.0
 CONSEQUENCE: Final = (
@@ -35,7 +36,8 @@ async def show_readiness(watch: "WorkerWatch", schema: str, sources: "ReadSource
     """Report that the database, or at least one cell, is available with the expected schema; otherwise raise 503.
 
     Requests are served without a worker, so a missing worker causes a warning but does not change the status. The
-    same applies to a missing primary while a replica answers public reads, because no other server could do more.
+    same applies if the primary is missing while a replica answers public reads, because another server could do no
+    more.
     """
     try:
         states = await watch.database.check_schema(schema)
@@ -56,7 +58,7 @@ class WorkerWatch:
         self._started_at = time.monotonic()
 
     async def find_warning(self) -> str:
-        """Return a warning if no worker has been seen for the maximum age, or an empty string."""
+        """Return a warning if no worker has been seen for longer than the maximum age, or an empty string."""
         if time.monotonic() - self._started_at < self._max_age:
             return ""
         databases = self.database.by_cell

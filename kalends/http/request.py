@@ -59,7 +59,7 @@ class ReadRequest:
 
 
 class ReadSources:
-    """The primary, or all cells, and a replica of the primary if there is one."""
+    """The primary or all cells, and a replica of the primary if there is one."""
 
     def __init__(self, primary: SiteDatabase, replica: Replica | None = None) -> None:
         self.primary = primary
@@ -74,7 +74,7 @@ class ReadSources:
 
     @property
     def outage_age(self) -> float:
-        """Return how many seconds a replica has been answering without its primary."""
+        """Return for how many seconds a replica has been answering without the primary."""
         return self.replica.outage_age if self.replica is not None else 0.0
 
     @property
@@ -83,7 +83,7 @@ class ReadSources:
 
     @asynccontextmanager
     async def transaction(self, request: ReadRequest) -> AsyncIterator[Transaction]:
-        """Open a read-only transaction on the replica if it meets the request's requirements, else on the primary."""
+        """Open a read-only transaction, on the replica if it satisfies `request` or else on the primary."""
         async with AsyncExitStack() as stack:
             tx = await self._enter_replica(stack, request)
             if tx is None:
@@ -115,7 +115,10 @@ class ReadSources:
         return await self.replica.database.fetch_for_site(site_id, sql)
 
     async def find_site_id(self, host: str) -> int | None:
-        """Return a host's site ID, looked up within the last minute unless all databases are unavailable."""
+        """Return the ID of a host's site.
+
+        It was looked up within the last minute, unless all databases are unavailable.
+        """
         if self.replica is not None and self.replica.is_available:
             with suppress(ApiError):
                 if (site_id := await self._revisions[0].find_site_id(host)) is not None:
@@ -123,7 +126,7 @@ class ReadSources:
         return await self._revisions[-1].find_site_id(host)
 
     def last_known(self, host: str, max_age: float) -> tuple[SiteRevision, float] | None:
-        """Return a host's last confirmed revision and its age, unless it is older than `max_age`."""
+        """Return the last confirmed revision of a host's site and its age, unless it is older than `max_age`."""
         known = [last for revisions in self._revisions if (last := revisions.last_known(host, max_age))]
         return min(known, key=lambda last: last[1], default=None)
 
@@ -138,7 +141,7 @@ class ReadSources:
         return True
 
     async def _enter_replica(self, stack: AsyncExitStack, request: ReadRequest) -> Transaction | None:
-        """Open a transaction on the replica; return None if it is unavailable or its data is too old."""
+        """Open a transaction on the replica; return None if the replica is unavailable or its data is too old."""
         if self.replica is None or not self._may_use_replica(request):
             return None
         async with AsyncExitStack() as attempt:
@@ -181,7 +184,7 @@ class AppState:
     touched_tags: TouchedTags
     worker_watch: WorkerWatch
     fragments: EventFragments | None = None  # None without a cache
-    batch_params: tuple[Param, ...] = ()  # for batches that the console's bulk edits run
+    batch_params: tuple[Param, ...] = ()  # the parameters of batches that the console's bulk edits run
     base_url: str = ""
     max_body_bytes: int = 2 * 1024 * 1024
     trusted_proxies: tuple[IpNetwork, ...] = ()
@@ -219,8 +222,8 @@ class MatchedRoute(Protocol):
 class RequestContext[R: MatchedRoute]:
     """One HTTP request; `ApiRequest`, `PageRequest` and `ConsoleRequest` extend it."""
 
-    # Accepted identification: none ("public"), the session cookie ("session"), or also an application password
-    # ("credentials").
+    # How callers may identify themselves: not at all ("public"), with the session cookie ("session"), or with either
+    # the cookie or an application password ("credentials").
     access: ClassVar[str] = "public"
     shows_pages: ClassVar[bool] = True  # whether errors are HTML pages instead of JSON
     request: Request
@@ -253,7 +256,7 @@ class RequestContext[R: MatchedRoute]:
     _client_ip: str | None = None
 
     def remember_site(self, site: Site) -> None:
-        """Keep site settings that responses need after the transaction."""
+        """Keep the site settings that responses need after the transaction."""
         self.site_language, self.site_name = site.language, site.name
 
     @property
@@ -285,16 +288,18 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def credentials(self) -> str:
-        """Return the Authorization header if it has credentials that can be checked, else an empty string."""
+        """Return the Authorization header if it contains credentials that can be checked, otherwise ""."""
         header = self.request.headers.get("authorization", "") if self.access == "credentials" else ""
         return header if header and auth.has_credentials(header) else ""
 
     @property
     def session_token(self) -> str:
-        """Return a same-origin request's session cookie; `Authorization` takes precedence over it.
+        """Return the session cookie of a same-origin request.
+
+        An `Authorization` header takes precedence over the cookie.
 
         The console also accepts the cookie if the user followed a link from another site: opening a console page
-        changes nothing, and other sites can neither frame nor read it.
+        changes nothing, and other sites can neither frame nor read the page.
         """
         if self.access == "public":
             return ""
@@ -317,11 +322,14 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def own_headers(self) -> Mapping[str, str]:
-        """Return headers that depend on this request. A response from the cache gets them, too."""
+        """Return headers that depend on this request. They are also added to a response from the cache."""
         return NO_HEADERS
 
     def make_headers(self, response: Response, vary: str) -> dict[str, str]:
-        """Return the headers for all responses of this kind; `vary` names the request headers they depend on."""
+        """Return the headers for all responses of this kind.
+
+        `vary` names the request headers on which they depend.
+        """
         return {"Vary": vary} if self.is_cacheable else {}
 
     def base_url(self, site_url: str) -> str:
@@ -343,9 +351,9 @@ class RequestContext[R: MatchedRoute]:
     def read_request(self) -> ReadRequest:
         """Return this request's requirements for the database that answers it.
 
-        Callers with an account expect to see their writes, so the primary answers unless the client names the
-        required revision. It also answers requests for public pages with a session cookie: its owner might have just
-        changed them.
+        Callers with an account expect to see their own writes, so the primary answers unless the client names the
+        required revision. The primary also answers requests for public pages with a session cookie, because the user
+        might have just changed these pages.
         """
         min_revision = self.min_revision
         is_read = self.is_cacheable and self.request.method in ("GET", "HEAD") and not self.needs_primary
@@ -361,17 +369,17 @@ class RequestContext[R: MatchedRoute]:
         )
 
     async def current_revision(self) -> SiteRevision | None:
-        """Return the revision that a cached response to this request must have; None if the host has no site."""
+        """Return the revision for checking cached responses to this request; None if the host has no site."""
         sources = self.state.sources
         request = self.read_request if sources.replica is not None else None
         return await sources.current_revision(self.host, request)
 
     def accepts_revision(self, revision: int) -> bool:
-        """Return whether an outdated response meets the required revision; never if there is a session cookie."""
+        """Return whether an outdated response has the required revision; never if there is a session cookie."""
         return not auth.read_cookie(self.request) and revision >= (self.min_revision or 0)
 
     def retry(self) -> bool:
-        """Return whether to retry a request that failed on a replica; this is allowed only once."""
+        """Return whether to retry a request that failed on a replica. Only one retry is allowed."""
         if not self.is_from_replica or self.is_retried:
             return False
         self.is_retried = True
@@ -462,7 +470,7 @@ class ApiRequest(RequestContext[Route]):
         """Return the headers for API responses, such as `Allow`, `Link` for discovery, and `Vary`."""
         existing = response.headers
         headers = {**self.own_headers, "X-Robots-Tag": "noindex", "Vary": f"Authorization, {vary}"}
-        if "Content-Language" in existing:  # records are not translated, so they do not vary by language
+        if "Content-Language" in existing:  # Records are not translated, so they do not vary by language.
             headers["Vary"] += ", Accept-Language"
         # The challenge would make browsers open a dialog. Only browsers send `Sec-Fetch-Mode`.
         if response.status_code == 401 and "sec-fetch-mode" not in self.request.headers:
@@ -484,7 +492,7 @@ class ApiRequest(RequestContext[Route]):
 
 
 def read_client_ip(request: Request, state: AppState) -> str:
-    """Return the client's IP address, or the address reported by trusted proxies."""
+    """Return the client's IP address, which may be an address reported by trusted proxies."""
     peer = request.client.host if request.client else ""
     forwarded = ",".join(request.headers.getlist("x-forwarded-for"))
     return find_client_ip(peer, forwarded, state.trusted_proxies)

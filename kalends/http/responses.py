@@ -31,7 +31,7 @@ JSON = "application/json; charset=UTF-8"
 def respond(
     outcome: Outcome, fields: list[str], envelope: bool, known_etags: Iterable[str], *, language: str = DEFAULT
 ) -> Response:
-    """Return the response for an outcome, or 304 if the client's copy is current."""
+    """Return the response for an outcome, or a 304 if the client has the current response."""
     headers = _page_headers(outcome)
     body: Any = outcome.body if outcome.items is None else outcome.items
     if fields:
@@ -77,7 +77,7 @@ def error_response(error: ApiError, language: str, *, envelope: bool = False) ->
 
 
 def description_response(encoded: bytes, language: str, known_etags: str) -> Response:
-    """Return an encoded API description, or 304 if the client's copy is current."""
+    """Return an encoded API description, or a 304 if the client has the current one."""
     tag = f'"{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"'
     headers = {"Content-Language": language, "ETag": tag}
     if tag in split_etags(known_etags):
@@ -86,7 +86,7 @@ def description_response(encoded: bytes, language: str, known_etags: str) -> Res
 
 
 def etag(revision: int, encoded: bytes) -> str:
-    """Return a record's ETag: its revision, for If-Match, and a hash, because embedded data changes independently."""
+    """Return a record's ETag: the revision, for If-Match, and a hash, because embedded data changes separately."""
     return f'"{revision}-{hashlib.sha1(encoded, usedforsecurity=False).hexdigest()[:16]}"'
 
 
@@ -102,7 +102,10 @@ def is_known_etag(tag: str, known_etags: Iterable[str]) -> bool:
 
 
 def read_if_match(header: str | None, name: str = "If-Match") -> frozenset[int] | None:
-    """Return the revisions that If-Match accepts, or None if it is absent or *. Raise 400 if it is empty."""
+    """Return the revisions that If-Match accepts, or None if the header is absent or *.
+
+    Raise 400 if the header is empty.
+    """
     if header is None:
         return None
     tags = split_etags(header)
@@ -124,7 +127,7 @@ def split_etags(header: str) -> list[str]:
 
 
 def select_fields(record: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
-    """Return a copy with only these keys; dots select keys in nested objects and lists."""
+    """Return a copy with only these keys. Dots select keys in nested objects and lists."""
     selected: dict[str, Any] = {}
     subfields: dict[str, list[str]] = {}
     for name in fields:
@@ -162,7 +165,7 @@ def _page_headers(outcome: Outcome) -> dict[str, str]:
 
 # Headers common to all responses: request ID, caching, content negotiation.
 
-# Seconds a shared cache may serve an outdated response while fetching a new one.
+# For this many seconds, a shared cache may serve an outdated response while it fetches a new one.
 REVALIDATION_SECONDS: Final = 60
 NOT_STORED: Final = "private, no-store"
 
@@ -175,7 +178,7 @@ class HeaderPolicy:
     sends_tags: bool = False  # whether shared caches are purged by cache tags
 
     def cache_control(self, expires_at: datetime | None, now: datetime) -> str:
-        """Return Cache-Control: browsers always revalidate; shared caches keep a public response until it expires."""
+        """Return Cache-Control. Browsers always revalidate; shared caches keep a public response until it expires."""
         seconds, revalidation = self.shared_cache_seconds, REVALIDATION_SECONDS
         if expires_at is not None:
             if expires_at <= now:
@@ -191,7 +194,7 @@ class HeaderPolicy:
         return "Accept-Encoding" if "*" in self.origins else "Accept-Encoding, Origin"
 
     def make_common(self, response: Response, context: RequestContext[Any] | None, request_id: str) -> dict[str, str]:
-        """Return the headers that do not depend on the kind of request."""
+        """Return the headers that every kind of response has."""
         headers = {"X-Request-ID": request_id, "X-Content-Type-Options": "nosniff"}
         if context is None:
             return headers
@@ -211,7 +214,7 @@ class HeaderPolicy:
 
 
 def set_headers(response: Response, headers: Mapping[str, str]) -> None:
-    """Set several headers in place; `response.headers` would search all headers each time."""
+    """Set several headers in place. Assigning to `response.headers` would search all headers each time."""
     fields = response.raw_headers
     places = {name: place for place, (name, _) in enumerate(fields)}
     for name, value in headers.items():
@@ -230,8 +233,8 @@ EXPOSED_HEADERS: Final = (
     "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay, X-Kalends-Ignored-Params, "
     "X-Kalends-Revision, X-TEC-API-ROOT, X-TEC-API-VERSION, X-TEC-API-ORIGIN"
 )
-# Request headers that cross-origin scripts may send. WordPress clients send a checksum and a nonce. Both are ignored,
-# but preflight requests would fail if they were not listed.
+# Request headers that cross-origin scripts may send. WordPress clients send a checksum and a nonce. Kalends ignores
+# both, but preflight requests would fail if they were not listed.
 ALLOWED_HEADERS: Final = (
     "Authorization, Content-Disposition, Content-MD5, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
     "X-HTTP-Method-Override, X-Kalends-Revision, X-Request-ID, X-WP-Nonce"
@@ -251,12 +254,12 @@ def make_headers(request: Request, origins: Sequence[str]) -> dict[str, str]:
     return {"Access-Control-Allow-Origin": allowed, **HEADERS} if allowed else {}
 
 
-# Responses are sent in chunks, so a slow client holds one chunk in the send buffer instead of the whole body.
+# Responses are sent in chunks, so only one chunk waits in the send buffer for a slow client, not the whole body.
 
 CHUNK_BYTES: Final = 64 * 1024
-# Seconds to wait for a client to accept a chunk before disconnecting it.
+# A client that does not accept a chunk within this many seconds is disconnected.
 MAX_SECONDS_PER_CHUNK: Final = 30
-# Headers that clients and shared caches use to recognize a current response.
+# Clients and shared caches use these headers to recognize a current response.
 VALIDATORS: Final = (b"etag", b"surrogate-key")
 
 
@@ -277,7 +280,7 @@ async def send_response(send: Send, status: int, headers: Sequence[tuple[bytes, 
 async def prepare_cached(
     context: RequestContext[Any], cached: CachedResponse, origins: Sequence[str], *, is_outdated: bool = False
 ) -> PreparedResponse:
-    """Return a cached response in the form that this request gets: compressed, or 304; without ETag if outdated."""
+    """Return a cached response in the form for this request: compressed, or as a 304. If outdated, it has no ETag."""
     request = context.request
     fields = [pair for pair in cached.headers if not is_outdated or pair[0] not in VALIDATORS]
     allowed = {**make_headers(request, origins), **context.own_headers}
@@ -297,7 +300,7 @@ async def prepare_cached(
 async def send_prepared(
     send: Send, prepared: PreparedResponse, policy: HeaderPolicy, now: datetime, *, request_id: str, age: float = 0.0
 ) -> None:
-    """Send a cached response. If it has an age, it may be outdated and must not be stored."""
+    """Send a cached response. A response with an age may be outdated, so no cache may store it."""
     control = "no-store" if age else policy.cache_control(prepared.expires_at, now)
     fields = [*prepared.headers, (b"x-request-id", request_id.encode()), (b"cache-control", control.encode())]
     if age:
@@ -305,7 +308,7 @@ async def send_prepared(
     await send_response(send, prepared.status, fields, prepared.body)
 
 
-# The built-in error page for browsers, used when the server cannot render a site page. It needs no database.
+# The built-in error page for browsers, used if the server cannot render a site page. It needs no database.
 
 STYLE: Final = """
 :root { color-scheme: light dark }

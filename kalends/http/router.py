@@ -45,7 +45,7 @@ class ErrorCode:
 class Endpoint:
     """An operation on a path: the methods that call it, its parameters and its description.
 
-    `api/description` adds the summary, and the errors and headers that follow from the method, path or kind.
+    `api/description` adds the summary, and the errors and headers that the method, path or kind implies.
     """
 
     methods: tuple[str, ...]
@@ -57,19 +57,19 @@ class Endpoint:
     returns: str = ""  # name of the response schema
     status: int = 200
     errors: tuple[ErrorCode, ...] = ()
-    path_params: tuple[Param, ...] = ()  # set by the route unless their descriptions differ
+    path_params: tuple[Param, ...] = ()  # set by the route, unless the parameters have other descriptions
     has_etag: bool = True
-    request_headers: tuple[str, ...] = ()  # in addition to headers that follow from the method
+    request_headers: tuple[str, ...] = ()  # in addition to headers implied by the method
     body_schema: str = ""  # name of the request schema; if empty, `params` are described inline
     requires_body: bool = False
-    returns_existing: bool = False  # creating a duplicate returns the existing published record with status 200
+    returns_existing: bool = False  # whether creating a duplicate returns the published record with status 200
     accepts_file: bool = False
     accepts_input: bool = False  # whether a form may contain an import file
     read_input: ReadInput | None = None  # reads the body; if None, the body contains parameters
     respond: Respond | None = None  # makes the response if the outcome is a file
     min_role: int = 0  # minimum role of callers, unless the kind determines it
     file_types: tuple[str, ...] = ()  # content types of a file response
-    is_preview: bool = False  # takes a write's parameters, but only reads and does not lock the site
+    is_preview: bool = False  # takes a write's parameters, but only reads, without locking the site
 
     @property
     def is_write(self) -> bool:
@@ -119,7 +119,7 @@ class Route:
 
     @property
     def tag(self) -> str:
-        """Return the first path segment, by which the API description groups operations."""
+        """Return the first path segment. The API description groups operations by it."""
         return self.pattern.split("/")[1]
 
     def endpoint(self, method: str) -> Endpoint | None:
@@ -127,7 +127,7 @@ class Route:
 
 
 def locate(path_params: dict[str, str]) -> tuple[int | None, str | None]:
-    """Return the ID or slug in a path. Ignore leading zeros, and return 0 for numbers too large to be IDs."""
+    """Return the ID or slug in a path. Ignore leading zeros. Return 0 for a number that is too large for an ID."""
     if "id" not in path_params:
         return None, path_params.get("slug")
     digits = path_params["id"].lstrip("0") or "0"
@@ -158,7 +158,7 @@ class Router[R: HasPattern]:
 class Interface:
     namespace: str
     routes: tuple[Route, ...]
-    has_document: bool = True  # whether it has an OpenAPI document at /doc
+    has_document: bool = True  # whether the interface has an OpenAPI document at /doc
     schemas: Mapping[str, Any] = field(default_factory=dict[str, Any])  # additional schemas for the OpenAPI document
 
     router: Router[Route] = field(init=False)  # matches paths below the namespace
@@ -175,5 +175,5 @@ class Mount:
     namespace: str
     interface: Interface
     canonical_prefix: str
-    # The interfaces below a REST root, excluded from the hash because a mapping is not hashable.
+    # The interfaces below a REST root. They are excluded from the hash, because a mapping is not hashable.
     namespaces: Mapping[str, Interface] = field(default_factory=dict[str, Interface], hash=False)

@@ -20,7 +20,7 @@ from kalends.store.site_database import SiteDatabase
 
 # Seconds before the same problem is logged again.
 PROBLEM_INTERVAL: Final = 60.0
-# Seconds during which access log lines are collected. If a process is killed, they are lost.
+# For this many seconds, access log lines are collected. They are lost if the process is killed.
 LOG_INTERVAL: Final = 0.1
 # Seconds between connection pool samples.
 SAMPLE_INTERVAL: Final = 2.0
@@ -37,12 +37,12 @@ class Telemetry:
         # Cached, because looking up a metric by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
         self._problems: dict[tuple[str, str], tuple[float, int]] = {}
-        self._requests: list[tuple[float, dict[str, object]]] = []  # not logged yet, with the time each ended
+        self._requests: list[tuple[float, dict[str, object]]] = []  # not logged yet, each with the time it ended
 
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
     ) -> None:
-        """Count a request and log it soon, with others; `more` is only logged."""
+        """Count a request, and log it soon together with other requests. The values in `more` are only logged."""
         method = method if method in METHODS else "other"
         key = (method, route, status, cache)
         counters = self._metrics.get(key)
@@ -76,7 +76,7 @@ class Telemetry:
         log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
 
     def starved(self, outcome: str) -> None:
-        """Count a public read that got no database connection. `outcome` shows whether an old response was used."""
+        """Count a public read that got no database connection. `outcome` says whether an old response was used."""
         metrics.find_series(metrics.STARVED, outcome).inc()
 
     def problem(self, error: ApiError) -> None:
@@ -84,7 +84,7 @@ class Telemetry:
         cause = find_cause(error)
         metrics.find_series(metrics.UNAVAILABLE, cause.name).inc()
         now = time.monotonic()
-        # PostgreSQL messages may contain values, so the SQLSTATE distinguishes causes with the same name.
+        # PostgreSQL messages may contain values, so causes with the same name are distinguished by the SQLSTATE.
         key = (cause.name, cause.detail if cause.name == "database" else cause.sqlstate)
         logged_at, others = self._problems.get(key, (-PROBLEM_INTERVAL, 0))
         if now - logged_at < PROBLEM_INTERVAL:
@@ -108,7 +108,7 @@ def request_span(
 
 
 def announce_counters() -> None:
-    """Export unused counters as zero, because monitoring would miss an increase from nothing to one."""
+    """Export unused counters as zero, because monitoring would miss an increase from missing to one."""
     metrics.find_series(metrics.STALE)
     for outcome in OUTCOMES:
         metrics.find_series(metrics.STARVED, outcome)

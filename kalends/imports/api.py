@@ -66,7 +66,7 @@ async def read_form(request: Request) -> tuple[RawParams, UploadedFile | None]:
     with TemporaryDirectory() as directory:
         raw, sent = await bodies.read_upload(request, Path(directory), MAX_FILE_BYTES)
         content = await asyncio.to_thread(sent.path.read_bytes) if sent is not None else b""
-    # Browsers send a part without a file name if no file was chosen.
+    # If no file was chosen, browsers send a part without a file name.
     if sent is None or not (sent.name or content):
         return raw, None
     return raw, UploadedFile(sent.name.replace("\0", ""), content)
@@ -85,7 +85,7 @@ async def respond_with_export(outcome: Outcome, language: str) -> Response:
 
 
 async def respond_with_table(table: ExportedTable, language: str) -> Response:
-    """Return a table as a file with translated headers. Write it in a thread, because this takes time."""
+    """Return a table as a file with translated headers. The file is written in a thread, because this takes time."""
     headers = [get_header(table.kind, field, language) for field in TABLE_KINDS[table.kind]]
     body = await asyncio.to_thread(WRITERS[table.format], headers, table.rows)
     return Response(
@@ -137,7 +137,7 @@ def _endpoint(
 def _act(
     name: str, operation: Operation, operation_id: str, values: tuple[Param, ...], *errors: ErrorCode, **options: Any
 ) -> Route:
-    """Return the route for an action on a run; an action with status 201 creates another run."""
+    """Return the route for an action on a run. An action with status 201 creates another run."""
     own_errors = (error_codes.IMPORT_STATE, *errors)
     endpoint = _endpoint(POST, operation, operation_id, "ImportRun", values, *own_errors, **options)
     return _route(rf"/imports/runs/(?P<id>\d+)/{name}", endpoint)

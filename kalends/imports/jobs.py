@@ -20,7 +20,7 @@ from kalends.store.sql import Sql
 
 # Consecutive failures before a source is paused.
 MAX_FAILURES: Final = 5
-# Fetches are shifted by up to this fraction of the interval to spread the load.
+# Fetches are shifted by up to this fraction of the interval, to spread the load.
 JITTER: Final = 0.1
 
 GetNow = Callable[[], datetime]
@@ -29,9 +29,10 @@ GetNow = Callable[[], datetime]
 async def plan_run(
     database: SiteDatabase, tools: Tools, site_id: int, run_id: int, *, get_now: GetNow = utc_now
 ) -> str:
-    """Fetch and plan a started run, and apply it if its options request that; return its state.
+    """Fetch the input of a started run and plan the run; return its state.
 
-    An interrupted job can run again; a run that has already been planned does not change.
+    If the run's options request it, also apply the plan. An interrupted job can run again. A run that has already
+    been planned does not change.
     """
     async with database.transaction(site_id, get_now(), writing=True) as tx:
         run = await fetch_run(tx, run_id)
@@ -62,7 +63,7 @@ async def plan_run(
 async def apply_run(
     database: SiteDatabase, tools: Tools, site_id: int, run_id: int, *, get_now: GetNow = utc_now
 ) -> None:
-    """Apply a plan, or only the rows whose numbers are in its options. An interrupted job can run again."""
+    """Apply a plan, or only the rows whose numbers are in the run's options. An interrupted job can run again."""
     async with database.transaction(site_id, get_now(), writing=False) as tx:
         run = await fetch_run(tx, run_id)
     if run["state"] == "applying":
@@ -85,7 +86,7 @@ async def fetch_and_plan(
     get_now: GetNow = utc_now,
     options: dict[str, Any] | None = None,
 ) -> int:
-    """Fetch or read a source's file and make a plan; return the run's ID. The outcome is in the run's state."""
+    """Fetch or read a source's file, and make a plan. Return the ID of the run; the run's state shows the outcome."""
     run_id = await import_runs.begin_run(
         database, site_id, source_id, now=get_now(), user_id=user_id, options=options
     )
@@ -94,7 +95,7 @@ async def fetch_and_plan(
 
 
 async def start_due(database: Database, now: datetime) -> int:
-    """Start runs for all sources that are due, on all sites; return the number of runs."""
+    """Start a run for each source that is due, on all sites; return the number of runs."""
     started = 0
     for row in await import_tables.find_due_sources(database):
         async with database.transaction(row["site_id"], now, writing=True) as tx:
@@ -152,7 +153,10 @@ async def _end_unchanged(database: SiteDatabase, site_id: int, run: Row, now: da
 
 
 async def _settle(database: SiteDatabase, site_id: int, run_id: int, now: datetime) -> Row:
-    """Return a run. If its state is `unchanged`, remove the source's earlier scheduled runs with that state."""
+    """Return a run.
+
+    If its state is `unchanged`, remove earlier scheduled runs of the source that were unchanged too.
+    """
     async with database.transaction(site_id, now, writing=True) as tx:
         run = await fetch_run(tx, run_id)
         if run["state"] == "unchanged":
@@ -161,7 +165,7 @@ async def _settle(database: SiteDatabase, site_id: int, run_id: int, now: dateti
 
 
 async def _record_failure(database: SiteDatabase, site_id: int, run: Row, reason: Message, now: datetime) -> None:
-    """End a run that could not read its input; pause the source after repeated failures."""
+    """End a run whose input could not be read. Pause the source after repeated failures."""
     await import_runs.fail_run(database, site_id, run["id"], reason, now)
     if run["user_id"] is not None or import_tables.decode(run["options"]).get("by_command"):
         return  # shown to the person who started the run
@@ -175,7 +179,7 @@ async def _record_failure(database: SiteDatabase, site_id: int, run: Row, reason
 
 
 async def _notify_owner(tx: Transaction, source: Row, reason: Message) -> None:
-    """Tell the owner by e-mail, in the owner's language, that a source is paused."""
+    """Notify the owner by e-mail, in the owner's language, that a source is paused."""
     owner = await tx.fetch_one(
         Sql("SELECT email, language FROM users WHERE site_id = ? AND id = ?", tx.site.id, source["owner_id"])
     )

@@ -138,7 +138,7 @@ async def save_image(console_request: ConsoleRequest) -> Response:
 
 
 async def confirm_deletion(console_request: ConsoleRequest, error: ApiError | None = None) -> Response:
-    """Show where an image is used before it is deleted."""
+    """Show where an image is used, and ask for confirmation before deleting it."""
     row = await _read_image(console_request)
     permissions.require_edit(console_request.actor, MEDIA, row)
     async with console_request.transaction() as tx:
@@ -220,7 +220,7 @@ def _make_thumbnail(context: OperationContext, row: Row) -> Thumbnail:
 
 
 def _group_usages(console_request: ConsoleRequest, usages: list[Usage]) -> list[tuple[str, list[UsingRecord]]]:
-    """Return the records that have an image, by kind; records that the user may not edit have no link."""
+    """Return the records that use an image, by kind. Records that the user may not edit have no link."""
     groups: dict[str, list[UsingRecord]] = {}
     for usage in usages:
         is_editable = permissions.may_edit(console_request.actor, usage.row)

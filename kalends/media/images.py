@@ -22,14 +22,14 @@ from kalends.store import Row, job_queue
 from kalends.store.change_log import encode_columns
 from kalends.store.database import Transaction
 
-# A source is not fetched again within this period.
+# After a fetch, a source is not fetched again for this long.
 FRESH_PERIOD: Final = timedelta(hours=1)
 MAX_TITLE_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFetch:
-    """A URL to fetch, with the validators of its last response."""
+    """A URL to fetch, with the validators of the last response from this URL."""
 
     url: str
     etag: str = ""
@@ -51,7 +51,7 @@ async def find_unfetched(tx: Transaction, urls: Sequence[str]) -> list[PendingFe
 
 
 async def resolve_image_url(context: OperationContext, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments with the image ID in place of an image URL. Each URL identifies one image."""
+    """Return the arguments with an image ID instead of an image URL. Each URL identifies one image."""
     url = arguments.get("image")
     if not isinstance(url, str):
         return arguments
@@ -76,7 +76,7 @@ async def add_image(
     """
     arguments = arguments or {}
     if not await library.has_files(tx.site.id, [image.name]):
-        # The file had been an orphan for a day and was deleted just now.
+        # The file had been an orphan for a day and has just been deleted.
         raise errors.unavailable()
     media_id = tx.changes.take_post_id(media_id)
     texts: dict[str, str] = {name: arguments.get(name, "") for name in TEXTS}
@@ -103,7 +103,7 @@ async def add_image(
 
 
 async def _find_existing(tx: Transaction, url: str) -> int | None:
-    """Find the image for a URL without fetching it: a library file, or an image kept on another server."""
+    """Find the image for a URL without fetching the URL: a library file, or an image kept on another server."""
     name = extract_file_name(url)
     media_id = await media_storage.find_by_file(tx, name) if name else None
     return media_id if media_id is not None else await media_storage.find_by_url(tx, url)
@@ -119,7 +119,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
         if isinstance(fetched, FetchResult):
             await _refresh_image(context, row, fetched)
         elif isinstance(fetched, InvalidValue):
-            # If the source is unavailable, keep the image from the last fetch, and do not retry on every write.
+            # If the source is unavailable, keep the image from the last fetch, and do not try again on every write.
             await media_storage.record_fetch(tx, row["id"], row["source_etag"], row["source_last_modified"])
         media_id: int = row["id"]
         return media_id
@@ -144,7 +144,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
 
 
 async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResult) -> None:
-    """Store the result of a repeated fetch; a different image replaces the old one under the same ID."""
+    """Store the result of a repeated fetch. If the image is different, it replaces the old one under the same ID."""
     tx, image = context.transaction, fetched.image
     await media_storage.record_fetch(tx, row["id"], fetched.etag, fetched.last_modified)
     if image is None or image.name == row["url"]:
@@ -155,7 +155,7 @@ async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResu
 
 
 async def replace_image(tx: Transaction, library: Library, row: Row, image: StoredImage) -> None:
-    """Replace an image's file and keep its ID; do nothing if the file is the same."""
+    """Replace an image's file but keep the image's ID; do nothing if the file is the same."""
     if image.name == row["url"]:
         return
     if not await library.has_files(tx.site.id, [image.name]):
@@ -190,7 +190,7 @@ def _hash_url(url: str) -> bytes:
 
 
 def _build_title(file_name: str) -> str:
-    """Derive a title from a file name; an unusable name must not prevent adding the image."""
+    """Derive a title from a file name. If the name is unusable, the image must be added all the same."""
     stem = file_name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     try:
         return clean_plain((stem[0] or stem[2])[:MAX_TITLE_LENGTH], MAX_TITLE_LENGTH)

@@ -49,7 +49,7 @@ async def make_sizes(database: SiteDatabase, library: Library, now: datetime, si
 
 
 async def collect_orphans(database: Database, library: Library, now: datetime) -> int:
-    """Remove files that no record has referenced for a day; return their number."""
+    """Remove files that no record has referenced for a day; return how many were removed."""
     cutoff = now - ORPHAN_GRACE_PERIOD
     await asyncio.to_thread(remove_old_work, library.root, cutoff)
     all_files, removed = library.files.iter_files(), 0
@@ -57,7 +57,7 @@ async def collect_orphans(database: Database, library: Library, now: datetime) -
         old = [file for file in batch if file.modified < cutoff]
         for site_id, files in groupby(old, key=_read_site_id):
             names = [file.key.rpartition("/")[2] for file in files]
-            # Skip sites in other databases; their files are in use there.
+            # Skip sites that are in other databases, because their files are in use there.
             with job_queue.skipping_unknown_sites():
                 removed += await _remove_orphans(database, library, site_id, names, now)
     return removed
@@ -76,7 +76,7 @@ async def _remove_orphans(
     cutoff = now - ORPHAN_GRACE_PERIOD
     async with database.transaction(site_id, now, writing=False) as tx:
         orphans = await media_storage.find_orphans(tx, names, cutoff)
-    # A file stored again just now is about to get a record.
+    # A file that has just been stored again is about to get a record.
     orphans = [name for name in orphans if await library.is_older(site_id, name, cutoff)]
     if not orphans:
         return 0

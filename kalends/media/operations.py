@@ -1,4 +1,4 @@
-"""Creates and deletes images. Their files require steps that other records do not need."""
+"""Creates and deletes images, which require steps for their files that other records do not need."""
 
 import asyncio
 import os
@@ -102,7 +102,7 @@ async def delete_media(kind: Kind, context: OperationContext) -> Outcome:
 
 # Adding many images from local files ------------------------------------------------------------
 
-# Slightly more than the number of image workers, to overlap file I/O with decoding.
+# Slightly more than the number of image workers, so file I/O overlaps with decoding.
 CONCURRENCY: Final = (os.cpu_count() or 1) + 2
 
 
@@ -122,7 +122,7 @@ async def add_files(
     login: str,
     on_progress: Callable[[int], None],
 ) -> BulkAddResult:
-    """Add images, each in a separate transaction, so an interrupted run can be repeated."""
+    """Add images in a separate transaction each, so an interrupted run can be repeated."""
     async with database.transaction(site, utc_now(), writing=False) as tx:
         user_id, site_id = await require_user(tx, login), tx.site.id
     result = BulkAddResult()

@@ -1,4 +1,7 @@
-"""GET /media/…: image files. A name contains its content's hash, so responses can be cached forever."""
+"""GET /media/…: image files.
+
+The name of a file contains a hash of its content, so responses can be cached forever.
+"""
 
 import asyncio
 import os

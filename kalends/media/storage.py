@@ -27,7 +27,7 @@ REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
 
 
 async def claim(tx: Transaction, names: Sequence[str]) -> None:
-    """Reserve files for a record that is about to refer to them; raise 503 if one is being deleted."""
+    """Reserve files for a record that is about to refer to them; raise 503 if one of the files is being deleted."""
     deleting = "site_id = ? AND name = ANY(?) AND deleting_since > clock_timestamp() - ?::interval"
     query = "SELECT EXISTS (SELECT FROM orphan_files WHERE " + deleting + ")"
     if await tx.fetch_value(Sql(query, tx.site.id, list(names), DELETION_TIMEOUT)):
@@ -45,7 +45,7 @@ async def release(tx: Transaction, names: Sequence[str]) -> None:
 
 
 async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
-    """Return the files that no record has referred to since the cutoff."""
+    """Return the given files to which no record has referred since the cutoff."""
     rows = await tx.fetch_all(
         Sql("SELECT f.name")
         + _unreferenced(tx, names)
@@ -56,7 +56,7 @@ async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) 
 
 
 async def mark_for_deletion(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
-    """Mark the files that no record has referred to since the cutoff; return them for the caller to delete."""
+    """Mark the given files to which no record has referred since the cutoff; return them for the caller to delete."""
     rows = await tx.fetch_all(
         Sql("INSERT INTO orphan_files (site_id, name, since, deleting_since) SELECT ?, f.name, ?, clock_timestamp()",
             tx.site.id, tx.now)
@@ -129,7 +129,7 @@ async def find_by_upload(tx: Transaction, upload_hash: bytes) -> int | None:
 
 
 async def record_fetch(tx: Transaction, media_id: int, etag: str, last_modified: str) -> None:
-    """Store a repeated fetch's validators. The image's JSON stays the same, so no change is recorded."""
+    """Store the validators of a repeated fetch. The image's JSON stays the same, so no change is recorded."""
     values: dict[LiteralString, object] = {
         "source_etag": etag, "source_last_modified": last_modified, "fetched_at": tx.now
     }  # fmt: skip
@@ -174,7 +174,7 @@ async def count_media(tx: Transaction) -> int:
 def uses_image(table: str, media_id: int) -> Sql:
     """Return the condition for records that have an image, even if only in their description.
 
-    A series may have the image only in a later change of its content.
+    A series may use the image only in a later change of its content.
     """
     inline = Sql("r.inline_image_ids IS NOT NULL AND ? = ANY(r.inline_image_ids)", media_id)
     if table != "series":
@@ -204,14 +204,14 @@ async def write_sizes(tx: Transaction, media_id: int, sizes: str, hue: int | Non
 
 
 async def record_reference_changes(tx: Transaction, media_id: int) -> None:
-    """Record a derived change, not an edit, for all records with this image, even if only in their description."""
+    """Record a derived change, not an edit, for all records that use this image (even only in the description)."""
     for table, public in REFERENCING_TABLES:
         rows = await _list_references(tx, table, public, media_id)
         await record_tables.record_changes(tx, table, rows, is_derived=True)
 
 
 async def detach_image(tx: Transaction, media_id: int) -> None:
-    """Remove the image from all records. Descriptions are rendered without it."""
+    """Remove the image from all records. Descriptions still refer to it, but are rendered without it."""
     for table, public in REFERENCING_TABLES:
         rows = await _list_references(tx, table, public, media_id)
         inline = [row for row in rows if not row["has_image"]]

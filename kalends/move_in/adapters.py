@@ -1,7 +1,7 @@
 """A client for WordPress sites with The Events Calendar.
 
-It sends up to four concurrent requests while the site answers quickly, waits if the site is overloaded, and retries
-failed requests. It sends the credentials only to the site's origin, and never follows redirects with them.
+The client sends up to four requests at a time while the site answers quickly, waits if the site is overloaded, and
+retries failed requests. It sends the credentials only to the site's origin, and never when following a redirect.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ Sleep = Callable[[float], Awaitable[object]]
 
 MAX_JSON_BYTES: Final = 32 * 1024 * 1024
 MAX_ATTEMPTS: Final = 6
-MAX_WAIT: Final = 300.0  # seconds, even if Retry-After is longer
+MAX_WAIT: Final = 300.0  # in seconds, even if Retry-After is longer
 MAX_PARALLEL: Final = 4
-# A response counts as fast if it takes at most this long, or at most twice the shortest time for its kind.
+# A response is fast if it takes at most this long, or at most twice as long as the fastest of its kind.
 FAST_SECONDS: Final = 1.0
 # Statuses of an overloaded or updating site. A single broken record can also cause a 500.
 TEMPORARY_STATUSES: Final = (429, 500, 502, 503, 504, 520, 521, 522, 523, 524)
-TIMEOUT_STATUSES: Final = (504, 524)  # from a proxy that timed out waiting for the site
+TIMEOUT_STATUSES: Final = (504, 524)  # statuses sent by a proxy that timed out waiting for the site
 USEFUL_HEADERS: Final = (
     *("content-type", "date", "etag", "last-modified", "link", "location"),
     *("x-tec-total", "x-tec-totalpages", "x-wp-total", "x-wp-totalpages"),
@@ -50,11 +50,11 @@ _NUMBER: Final = re.compile(r"\d+")
 
 
 class SiteProblem(InvalidValue):
-    """The site cannot be read. The message is a sentence for the operator."""
+    """Raised if the site cannot be read. The message is a sentence for the operator."""
 
 
 class SlowAnswer(Exception):
-    """The site takes too long to respond; a smaller response might arrive in time."""
+    """Raised if the site takes too long to respond; a smaller response might arrive in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,9 @@ class TecSite:
     async def get_json(
         self, url: str, *, headers: Mapping[str, str] | None = None, is_divisible: bool = False
     ) -> Answer:
-        """Fetch JSON. Treat a 200 response without valid JSON as a failed request, and retry it.
+        """Fetch JSON. Retry a 200 response that is not valid JSON, like any failed request.
 
-        If `is_divisible`, raise SlowAnswer after the first timeout, because the caller can request less.
+        If `is_divisible`, raise SlowAnswer after the first timeout, because the caller can request fewer records.
         """
         return await self._repeat(url, True, headers or {}, MAX_JSON_BYTES, is_json=True, is_divisible=is_divisible)
 
@@ -218,7 +218,7 @@ class TecSite:
             await self._sleep(start - loop.time())
 
     async def _wait(self, seconds: float) -> None:
-        """Wait, and delay requests that have not started yet."""
+        """Wait, and delay all requests that have not started yet by the same time."""
         self._next_start = max(self._next_start, asyncio.get_running_loop().time() + seconds)
         await self._sleep(seconds)
 
@@ -262,7 +262,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def _judge_last(answer: Answer, url: str) -> Answer:
-    """Return the last answer if it is a 500, which a broken record can cause; otherwise raise SiteProblem."""
+    """Return the last answer if its status is 500, because a broken record can cause it; otherwise raise."""
     if answer.status == 500:
         return answer
     if answer.status in TEMPORARY_STATUSES:
@@ -302,7 +302,7 @@ MISSING: Final = N_(
 
 
 async def find_api(site: TecSite) -> tuple[str, Answer]:
-    """Return the API's address prefix and its index. Change the site's URL to https if the site redirects there."""
+    """Return the API's address prefix and its index. If the site redirects to https, change its URL accordingly."""
     for form in (PRETTY, PLAIN):
         answer = await _follow_upgrade(site, form)
         if answer.status in (401, 403) and answer.error_code:  # Some plugins require a login for the API.
@@ -326,7 +326,7 @@ def build_address(form: str, address: str) -> str:
 
 
 def check_account(site: TecSite, answer: Answer) -> None:
-    """Raise unless the account is an administrator's. `answer` is the response to `users/me`."""
+    """Raise unless the account is an administrator. `answer` is the response to `users/me`."""
     if answer.status != 200:
         raise SiteProblem("{problem} {missing}", problem=_explain_refusal(site, answer), missing=Message(MISSING))
     given = read_object(Exchange(ME, answer.status, answer.headers, answer.body)).get("roles") or []
@@ -354,7 +354,7 @@ async def _follow_upgrade(site: TecSite, form: str) -> Answer:
 
 
 def _is_upgrade(url: str, target: str) -> bool:
-    """Return whether a redirect leads to the same address with https."""
+    """Return whether a redirect leads to the same address, but with https."""
     old, new = urlsplit(url), urlsplit(target)
     return (old.scheme, new.scheme) == ("http", "https") and old.hostname == new.hostname and old.port == new.port
 

@@ -83,7 +83,10 @@ def plan_move_in(
     full: FullOption = False,
     site: SiteOption = "",
 ) -> None:
-    """Read the old site and print what would be done, without writing records. The last line is the run's number."""
+    """Read the old site and print what an import would do, without writing records.
+
+    The last line is the run's number.
+    """
     from kalends.move_in.operations.move_runs import plan_move
 
     options = {
@@ -109,7 +112,7 @@ def apply_move_in(
     ] = False,
     site: SiteOption = "",
 ) -> None:
-    """Write what was planned. An interrupted run continues."""
+    """Write what was planned. If a run was interrupted, continue it."""
     from kalends.move_in.operations.move_runs import apply_run
 
     run_steps(site, lambda session: apply_run(session, run_id, accept_deletions=accept_deletions))
@@ -158,7 +161,7 @@ def switch_site(
     keep_snapshot: Annotated[bool, typer.Option("--keep-snapshot", help="Keep the file with the snapshot.")] = False,
     site: SiteOption = "",
 ) -> None:
-    """Import the latest changes, compare everything, and close the move-in: later edits here are safe."""
+    """Import the latest changes, compare everything, and close the move-in. Later edits here are then safe."""
     from kalends.move_in.operations.move_runs import CHECKLIST, ClosedMove, switch
 
     text = accept_differences.read_text() if accept_differences else ""
@@ -181,7 +184,7 @@ def switch_site(
 
 @tec.command("invite")
 def invite_people(site: SiteOption = "") -> None:
-    """Print a link for each imported account that cannot sign in yet. It works once, within seven days."""
+    """Print a link for each imported account that cannot sign in yet. Each link works once, within seven days."""
     from kalends.accounts.operations.sign_in_methods import Purpose
     from kalends.move_in.operations.move_runs import list_uninvited
 
@@ -201,7 +204,7 @@ def list_missing(
         list[Path] | None, typer.Argument(help="Files with the log of the server; else standard input.")
     ] = None,
 ) -> None:
-    """List requested paths that were not found, by count, from the server's log."""
+    """List requested paths that were not found, most frequent first, from the server's log."""
     from kalends.move_in.operations.move_runs import count_missing
 
     with fileinput.input(logs or ("-",), encoding="utf-8") as lines:

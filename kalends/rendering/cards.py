@@ -179,7 +179,7 @@ def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False
 
 
 def last_day(start: datetime, end: datetime, *, all_day: bool) -> date:
-    """Return an event's last day; a night belongs to the day on which it began."""
+    """Return an event's last day. A night counts as part of the day on which it began."""
     return max(start, end if all_day or end.year < 2 else end - NIGHT).date()
 
 
@@ -246,7 +246,7 @@ def find_origin(url: str) -> str:
 
 
 def pick_hue(category_id: int | None) -> int:
-    """Return a category's color number; 0 means none."""
+    """Return a category's hue number; 0 means none."""
     return 0 if category_id is None else 1 + category_id * 7 % HUES
 
 

@@ -20,7 +20,7 @@ FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 @dataclass(frozen=True, slots=True)
 class UrlBuilder:
-    """Builds the URLs for one page. `filters` are the parameters of the list on the page."""
+    """Builds a page's URLs. `filters` are the parameters of the list on the page."""
 
     base_url: str
     filters: tuple[tuple[str, str], ...] = ()
@@ -83,7 +83,7 @@ def has_page(day: date) -> bool:
 
 
 def readable_slug(slug: str) -> str:
-    """Decode a slug's percent-escapes to make the page smaller; browsers encode it again."""
+    """Decode a slug's percent-escapes to make the page smaller. Browsers encode the slug again."""
     if "%" not in slug:
         return slug
     decoded = unquote(slug)

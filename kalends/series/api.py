@@ -55,7 +55,7 @@ MOMENT: Final = Type(DATE_TIME.schema, read_time_or_datetime)
 
 
 def _edit_params(kind: Kind) -> tuple[Param, ...]:
-    """Return the edit parameters. The start or end can be a time alone, which keeps each event's day."""
+    """Return the edit parameters. If the start or end is only a time of day, each event keeps its day."""
     moments = {
         "start_date": "The start, in the event's time zone; a time alone keeps the day",
         "end_date": "The end, in the event's time zone; a time alone keeps the day",

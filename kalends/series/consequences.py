@@ -24,7 +24,7 @@ from kalends.store import Row
 from kalends.store.change_log import choose_action, encode_columns
 from kalends.store.database import Transaction
 
-# Columns whose changes raise a series' SEQUENCE in calendar feeds.
+# Changes to these columns raise a series' SEQUENCE in calendar feeds.
 SEQUENCE_COLUMNS = frozenset({"parts", "added", "removed", "status", "template", "content_changes"})
 
 # Series columns that repeat values from the template.
@@ -41,7 +41,7 @@ async def fetch_series(tx: Transaction, series_id: int) -> Row:
 async def write_definition(
     tx: Transaction, row: Row, definition: Definition, further: Values | None = None
 ) -> int | None:
-    """Write a changed definition and the `further` columns; return the revision, or None if nothing differs."""
+    """Write a changed definition and the `further` columns. Return the revision, or None if nothing changed."""
     copied: Values = {name: definition.template[name] for name in COPIED_COLUMNS}
     values: Values = {**copied, **encode_definition(definition), **(further or {})}
     if values["image_id"] != row["image_id"]:
@@ -87,10 +87,10 @@ DATE_COLUMNS: Final = (*CONTENT_FIELDS, *LOCAL_TIME_COLUMNS)
 
 
 async def follow_single_write(tx: Transaction, row: Row, values: Values, links: Links) -> tuple[Values, int | None]:
-    """Update the series after a write to one event; return the event's new `own_fields` if they change.
+    """Update the series after a write to one event.
 
-    If the event is trashed, the series skips its date until the event is restored. Trashing the last event also
-    trashes the series. The second value is the revision of the series change.
+    Return the event's new `own_fields` if they change, and the revision of the series change. If the event is
+    trashed, the series skips its date until the event is restored. Trashing the last event also trashes the series.
     """
     series = await fetch_series(tx, row["series_id"])
     definition = decode_definition(series)
@@ -109,7 +109,7 @@ async def _leave_or_join(tx: Transaction, series: Row, row: Row, values: Values)
     """Skip a trashed event's date or add a restored event's date; return the series revision."""
     is_removed = values["status"] == "trash"
     if series["status"] == "trash":
-        # Do not skip the date if the series is in the trash too, because restoring the series must restore the event.
+        # Do not skip the date if the series is in the trash too: restoring the series must also restore this event.
         returns = not is_removed and await _went_with_series(tx, series, row, values)
         return await change_series_status(tx, series, series["trashed_status"]) if returns else None
     if is_removed and series["created_until"] is None and not await has_other_dates(tx, series["id"], row["id"]):
@@ -128,7 +128,7 @@ async def _went_with_series(tx: Transaction, series: Row, row: Row, values: Valu
 
 
 async def leave_out_deleted(tx: Transaction, row: Row) -> None:
-    """Skip a permanently deleted event's date; otherwise its series would create it again."""
+    """Skip the date of a permanently deleted event; otherwise the series would create the event again."""
     series = await fetch_series(tx, row["series_id"])
     changed = change_dates(decode_definition(series), remove=[row["slot"]])
     if series["status"] != "trash" and len(changed.removed) <= MAX_REMOVED:

@@ -107,7 +107,7 @@ async def show_series_calendar(
 
 
 async def _password_page(page: PageContext) -> PageResponse:
-    """Ask for the password. The page shows the title, which is public even for a protected series."""
+    """Ask for the password. The page shows the series' title, which is public even if the series is protected."""
     series = await read_locked_series(page.context)
     is_wrong = "password" in page.context.values
     message = N_("Wrong password.") if is_wrong else N_("Enter the password to see the details.")

@@ -141,7 +141,7 @@ async def fetch_incomplete(tx: Transaction, ids: Sequence[int], horizon: datetim
 
 
 async def list_slots(tx: Transaction, series: Sequence[Record]) -> set[tuple[int, datetime]]:
-    """Return the series ID and slot of each event after the earliest `created_until`."""
+    """Return the series ID and slot of each event after the earliest `created_until` of these series."""
     if not series:
         return set()
     # Slots are local times, which differ from UTC by less than a day.
@@ -293,7 +293,10 @@ async def update_events(tx: Transaction, changes: Mapping[int, Columns]) -> None
 
 
 def _find_shared(rows: Sequence[Columns], names: Iterable[LiteralString]) -> dict[LiteralString, object]:
-    """Return the columns with equal values in all rows. They are sent once, which matters for long descriptions."""
+    """Return the columns with the same value in all rows.
+
+    They are sent only once, to save repeating long descriptions.
+    """
     first = rows[0]
     return {name: first[name] for name in names if all(row[name] == first[name] for row in rows)}
 

@@ -30,13 +30,13 @@ class Change:
     before: str | None
     after: str | None
     was_public: bool
-    cause: int | None = None  # revision of the series change that caused this entry
+    cause: int | None = None  # revision of the series change that led to this entry
     # True if only the record's rendering changed, for example because of its image. History, undo, preconditions and
     # the modification time ignore these entries (decision 0033).
     is_derived: bool = False
 
 
-# In the order in which `ChangeLog.flush` passes them.
+# in the order in which `ChangeLog.flush` passes them
 CHANGE_COLUMNS: Final = tuple(row.name for row in fields(Change))
 Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
 
@@ -51,7 +51,7 @@ class ChangeLog:
     user_id: int | None = None
     entries: list[Change] = field(default_factory=list[Change])
     max_new_records: int | None = None  # None means no limit
-    new_records: int = 0  # including records that were rolled back, because they cost time, too
+    new_records: int = 0  # includes records that were rolled back, because they also cost time
 
     def record(
         self,

@@ -13,9 +13,10 @@ from kalends.store import problems
 from kalends.store.database import LOG_POSITION
 from kalends.store.problems import DRIVER_ERRORS, SchemaVersion, connect
 
-# Search indexes need functions marked LEAKPROOF (decision 0004). A restored dump lacks these marks.
+# Search indexes need functions marked LEAKPROOF (decision 0004). A dump does not contain these marks, so they are
+# missing after a restore.
 
-# Returns an ALTER FUNCTION statement for each of these functions that lacks the mark.
+# Returns an ALTER FUNCTION statement for each search function without the mark.
 FIND_MISSING: Final = """
     SELECT 'ALTER FUNCTION ' || p.oid::regprocedure || ' LEAKPROOF;' AS statement
     FROM unnest(ARRAY[

@@ -32,7 +32,7 @@ from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
 
-# With `*`, a column added by a later version would change the prepared statement's result type.
+# With `*`, a column that a later version adds would change the result type of the prepared statement.
 ENTER_SITE_BY_HOST = f"SELECT {SITE_COLUMNS} FROM enter_site($1)"
 ENTER_SITE_BY_ID = f"SELECT {SITE_COLUMNS} FROM enter_site_number($1)"
 # The write-ahead log position, in bytes, up to which a connection's data is current.
@@ -43,8 +43,8 @@ LOG_POSITION: Final = (
 ENTER_STANDBY_BY_HOST = f"SELECT {SITE_COLUMNS}, {LOG_POSITION} AS log_position FROM enter_site($1)"
 # Connections reserved for looking up revisions and for /readyz, which must work while all others are in use.
 LOOKUP_CONNECTIONS = 2
-# The share of connections for reads without credentials. A few are enough to keep a process busy; with more,
-# expensive queries would take CPU time from other requests and connections from signed-in users.
+# The share of connections for reads without credentials. A few are enough to keep a process busy. With more of them,
+# expensive queries would take CPU time from other requests, and connections from signed-in users.
 PUBLIC_SHARE: Final = 0.4
 # Seconds after which a lookup treats the database as unavailable.
 LOOKUP_TIMEOUT = 2.0
@@ -56,7 +56,7 @@ DISTRUST_INTERVAL = 5.0
 SCHEMA_CHECK_SECONDS = 5.0
 
 
-# The site whose pages a server renders during warm-up.
+# The site whose pages the server renders during the warm-up.
 FIRST_SITE: Final = 1
 
 
@@ -74,7 +74,7 @@ class Options:
     size: int = 10
     pool_timeout: float = 1.0  # seconds to wait for a connection before responding 503
     statement_timeout: float = 10.0  # maximum duration of one statement, in seconds
-    public_statement_timeout: float = 3.0  # the same for reads without credentials
+    public_statement_timeout: float = 3.0  # the same limit for reads without credentials
     transaction_timeout: float = 10.0  # maximum duration of a write before its commit, in seconds
     prepared: bool = True  # False behind a pooler in transaction mode
     enqueue_purges: bool = False  # whether each write enqueues a job that purges shared caches
@@ -113,7 +113,7 @@ class Transaction:
         self._max_new_records = max_new_records
         self.site = site
         self.now = now
-        self.traceparent = traceparent  # the request's span, passed to its jobs; empty if untraced
+        self.traceparent = traceparent  # the request's span, which its jobs continue; empty if untraced
         self.statements = 0
         self._changes: ChangeLog | None = None
         self._release = ""  # the statement that releases the previous savepoint
@@ -219,7 +219,7 @@ class Database:
         self._lookup_pool = lookup_pool
         self._options = options
         self._limiter = _make_limiter(options.size, options.max_per_client)
-        # Without credentials, a client gets half as many connections, so it cannot use up the whole share.
+        # A client without credentials gets half as many connections, so it cannot occupy the whole share.
         self._public_limiter = _make_limiter(
             math.ceil(options.size * PUBLIC_SHARE), math.ceil(options.max_per_client / 2)
         )
@@ -276,7 +276,8 @@ class Database:
         """Run one transaction in a site, given by host or ID; commit it unless an exception is raised.
 
         `anonymous` marks a read without credentials, whose statements have a shorter timeout. Each `client_ip` gets a
-        fair share of the connections. Requests with credentials wait longer for one, because writes are serialized.
+        fair share of the connections. Requests with credentials may wait longer for a connection, because writes are
+        serialized.
         """
         max_wait = (
             self._options.pool_timeout
@@ -320,7 +321,7 @@ class Database:
                 )
                 yield transaction
                 await transaction.flush_changes()
-                # An interrupted commit has an unknown outcome, so only the driver's timeout applies to it.
+                # If a commit is interrupted, its outcome is unknown, so only the driver's timeout applies.
                 limit.reschedule(None)
                 is_committing = writing
                 await self._commit(connection, writing)
@@ -387,7 +388,7 @@ class Database:
         return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
 
     async def sample_hosts(self) -> list[str]:
-        """Return one of the first site's hosts, or an empty list if it has none; a single site needs none."""
+        """Return one of the first site's hosts, or an empty list, because a single site needs no host."""
         async with self.transaction(FIRST_SITE, utc_now(), writing=False) as tx:
             return [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts() LIMIT 1"))]
 
@@ -499,7 +500,7 @@ class Database:
     async def _reconnect(self, connection: Any) -> None:
         """Close this connection and replace all others before their next use.
 
-        The others use the same server, so each would cause another failed write.
+        The other connections use the same server, so each would cause another failed write.
         """
         _terminate(connection)
         await self._expire_connections()
@@ -507,7 +508,7 @@ class Database:
     async def _distrust_connections(self) -> None:
         """Replace all connections before their next use, after one of them timed out.
 
-        Behind a proxy that keeps connections to a dead server open, each would cause another timeout.
+        A proxy may keep connections to a dead server open, and each of them would cause another timeout.
         DISTRUST_INTERVAL limits how often this happens, to avoid flooding a slow server with new connections.
         """
         if time.monotonic() - self._distrusted_at >= DISTRUST_INTERVAL:

@@ -31,8 +31,8 @@ class Task(StrEnum):
 class Queue(StrEnum):
     """The worker's queues. Each has separate slots, so its jobs never wait for another queue's jobs.
 
-    The database function `enqueue_job` assigns the queue to each task that a transaction enqueues. The assignment is
-    therefore right even if the server runs an earlier version.
+    The database function `enqueue_job` assigns the queue to each task that a transaction enqueues. So the assignment
+    is right even if the server runs an earlier version.
     """
 
     URGENT = "default"  # publications and purges, which visitors wait for
@@ -63,7 +63,7 @@ def skipping_unknown_sites() -> Iterator[None]:
 
 
 async def find_heartbeat_age(database: Database) -> float | None:
-    """Return the seconds since the latest worker heartbeat; None if no worker is registered."""
+    """Return the age of the latest worker heartbeat in seconds; None if no worker is registered."""
     (row,) = await database.fetch_unscoped(READ_HEARTBEAT, seconds=LOOKUP_TIMEOUT)
     age: float | None = row["age"]
     return age
@@ -94,7 +94,7 @@ async def find_relocated_venues(database: Database, limit: int = 100) -> list[Re
 
 
 async def update_event_places(tx: Transaction, venue_id: int, limit: int = 500) -> bool:
-    """Copy a venue's new coordinates to up to `limit` events; return whether more may remain."""
+    """Copy a venue's new coordinates to at most `limit` events; return whether there may be more events to update."""
     await tx.lock_site(None)
     site_id = tx.site.id
     if await tx.fetch_value(Sql("SELECT geoloc_update_events(?, ?, ?)", site_id, venue_id, limit)):
@@ -104,7 +104,7 @@ async def update_event_places(tx: Transaction, venue_id: int, limit: int = 500) 
 
 
 STATUSES: Final = ("todo", "doing", "failed")
-# A job without `scheduled_at` was due when it was enqueued; its first event has this time.
+# A job without `scheduled_at` is due when it is enqueued, which is the time of its first event.
 SUMMARY: Final = """
     SELECT count(*) FILTER (WHERE is_due) AS waiting,
         count(*) FILTER (WHERE status = 'todo' AND NOT is_due) AS scheduled,
@@ -172,7 +172,7 @@ OLDEST: Final = """
 
 
 async def find_oldest(queue_url: str) -> dict[str, float]:
-    """Return, by queue, the seconds since the oldest waiting job was due; omit queues without waiting jobs."""
+    """Return, by queue, for how many seconds the oldest waiting job has been due; omit empty queues."""
     async with connect(queue_url, prepared=False) as connection:
         return {row["queue_name"]: row["seconds"] for row in await connection.fetch(OLDEST)}
 

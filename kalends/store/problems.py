@@ -28,7 +28,7 @@ CONNECT_TIMEOUT: Final = 5.0
 CONNECTION_ERRORS: Final = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 # All errors that a statement raises if the database cannot be used.
 DRIVER_ERRORS: Final = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
-# Names in metrics and the log for SQLSTATEs that lead to status 503 or 507.
+# Names for SQLSTATEs that lead to status 503 or 507, used in metrics and the log.
 CAUSES: Final = {
     "25006": "read_only",
     "40001": "serialization_failure",
@@ -72,7 +72,7 @@ class DatabaseUnavailable(ApiError):
 
 
 class NotOwner(DatabaseUnavailable):
-    """The login does not own a table whose rows a command needs for all sites."""
+    """Raised if the login does not own a table whose rows a command needs for all sites."""
 
     def __init__(self, table: str) -> None:
         detail = (
@@ -160,7 +160,7 @@ NOT_SUPERUSER: Final = Problem(
 
 
 def explain(error: BaseException, url: str) -> Problem | None:
-    """Return why connecting to the URL or the first statement failed; None if the error has another cause."""
+    """Return why connecting to the URL or running the first statement failed; None if the error has another cause."""
     target = Target.from_url(url)
     for cause in iterate_causes(error):
         state = getattr(cause, "sqlstate", None)
@@ -264,7 +264,7 @@ def describe_newer(found: SchemaVersion, code: str) -> str:
 async def connect_owner(url: str, table: str = "sites") -> AsyncIterator[Any]:
     """Open a connection; raise NotOwner unless its login owns `table`, a Kalends or directory table.
 
-    If the table does not exist, this check passes and the first statement fails.
+    A missing table passes this check; the caller's first statement then fails.
     """
     async with connect(url) as connection:
         is_owner: bool | None = await connection.fetchval(
@@ -288,7 +288,8 @@ async def connect(url: str, *, prepared: bool = True) -> AsyncIterator[Any]:
     try:
         yield connection
     finally:
-        # A graceful close would wait for the server. Behind a proxy that keeps connections open, it may be gone.
+        # A graceful close would wait for the server, but the server may be gone behind a proxy that keeps connections
+        # open.
         connection.terminate()
 
 

@@ -17,17 +17,17 @@ from kalends.store.job_queue import Queue
 
 # Seconds allowed for one statement; queue statements are short even on a busy server.
 TIMEOUT: Final = 10.0
-# Errors caused by a lost connection or a read-only server. A queueing lock in use raises a different error.
+# Errors caused by a lost connection or a read-only server. A duplicate queueing lock raises a different error.
 LOST_ERRORS: Final = (psycopg.OperationalError, psycopg.InternalError)
-# Default libpq options; the URL can override them. The last two end connections to a dead machine.
+# Default libpq options; the URL can override them. The last two make connections to a dead machine fail.
 DEFAULTS: Final = {"connect_timeout": "5", "keepalives_idle": "10", "tcp_user_timeout": "10000"}
 
 
 class QueueConnector(PsycopgConnector):
     """A connector that sets `is_broken` after the first failed statement, to make the worker reconnect.
 
-    A job whose completion could not be stored stays assigned to this worker. Other workers, or this one under a new
-    ID, retry it only after the worker's heartbeats stop.
+    A job whose completion could not be stored stays assigned to this worker. The job is retried, by another worker or
+    by this one under a new ID, only after the heartbeats of the old ID stop.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
@@ -42,7 +42,7 @@ class QueueConnector(PsycopgConnector):
         return AsyncConnectionPool(**{**options, "check": self._check})
 
     async def _check(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Check that a connection answers. If not, also abort the listener, which uses the same server."""
+        """Check that a connection answers. If it does not, also abort the listener, which uses the same server."""
         try:
             with limit_time(connection, self._timeout):
                 await AsyncConnectionPool.check_connection(connection)

@@ -28,7 +28,8 @@ class _Batch[K: Hashable, V]:
 class BatchedLookup[K: Hashable, V]:
     """Runs one query at a time, each for all keys requested since the previous query started.
 
-    A query starts after all requests it serves, so its result includes everything committed before them.
+    A query starts only after all the requests that it serves, so its result includes everything committed before
+    these requests.
     """
 
     def __init__(self, fetch: Callable[[set[K]], Awaitable[Mapping[K, V]]]) -> None:
@@ -59,7 +60,7 @@ class BatchedLookup[K: Hashable, V]:
         self._task = None
 
 
-# Bounded because a single site answers to any host name. A host takes about 300 bytes.
+# Limited because a single site answers to any host name. Remembering a host takes about 300 bytes.
 MAX_REMEMBERED_HOSTS = 10_000
 # How long image requests can reuse a host's remembered site.
 MAX_REMEMBERED_SECONDS = 60.0
@@ -72,7 +73,7 @@ class SiteRevision:
 
 
 class RevisionSource(Protocol):
-    """The primary, or a replica whose data is recent enough."""
+    """A source of revisions: the primary, or a replica whose data is recent enough."""
 
     async def fetch_revisions(self, hosts: list[str]) -> list[Record]: ...
 

@@ -40,7 +40,7 @@ class Site:
     second_accent: str
     fonts: str
     custom_css_hash: str
-    # Former host and highest original ID of a site that was imported with its IDs; otherwise empty.
+    # The former host and highest original ID, if the site was imported with its IDs; otherwise empty.
     former_host: str
     former_last_id: int
 
@@ -65,7 +65,7 @@ RECORD_TABLES: Final = ("events", "series", "venues", "organizers", "media", "ca
 
 
 class SiteConflict(InvalidValue):
-    """A change conflicts with the current sites or hosts."""
+    """Raised if a change conflicts with the existing sites or hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class HostedSite:
 
 @dataclass(frozen=True, slots=True)
 class SiteSize:
-    """A site's record counts, and the size of its images in bytes, excluding generated copies."""
+    """A site's record counts, and the total size of its images in bytes, excluding generated copies."""
 
     id: int
     name: str
@@ -162,7 +162,7 @@ async def measure_sites(database_url: str, *, most: int, largest: int) -> tuple[
 async def add_site(database_url: str, host: str, name: str, first_host: str = "") -> int:
     """Add a site and return its ID. If exactly one site has no host, it gets `first_host`.
 
-    Raise SiteConflict if a site would remain without a host, because it would be unreachable.
+    Raise SiteConflict if a site would be left without a host, because requests could not reach it.
     """
     async with _change_sites(database_url) as connection:
         await prepare_hosts(connection, first_host, [host])
@@ -202,7 +202,7 @@ async def create_site(connection: Any, site_id: int, name: str) -> None:
 
 
 async def add_host(database_url: str, host: str, site_id: int, *, move: bool = False) -> None:
-    """Add a host to a site; refuse another site's host unless `move` is set."""
+    """Add a host to a site. Refuse a host that belongs to another site unless `move` is set."""
     async with _change_sites(database_url) as connection:
         if not await connection.fetchval("SELECT true FROM sites WHERE id = $1", site_id):
             raise SiteConflict(f"There is no site {site_id}.")
@@ -223,7 +223,7 @@ def require_movable(host: str, owner: int | None, site_id: int, *, move: bool) -
 
 
 async def remove_host(database_url: str, host: str) -> int:
-    """Remove a host and return its site's ID; refuse if it is the site's last host and there are other sites."""
+    """Remove a host and return the ID of its site. Refuse to remove the last host of one of several sites."""
     async with _change_sites(database_url) as connection:
         query = """
             SELECT h.site_id, (SELECT count(*) FROM site_hosts o WHERE o.site_id = h.site_id) AS hosts,
@@ -257,7 +257,7 @@ async def remove_site(database_url: str, site_id: int) -> None:
 async def delete_site(connection: Any, site_id: int) -> bool:
     """Delete a site and all its rows; return whether it existed."""
     await connection.execute("DELETE FROM procrastinate_jobs WHERE args ->> 'site_id' = $1", str(site_id))
-    # Triggers count the site's remaining records, so delete its row last.
+    # Triggers count the site's remaining records, so delete the site's own row last.
     for table in RECORD_TABLES:
         await connection.execute(f"DELETE FROM {table} WHERE site_id = $1", site_id)
     deleted: str = await connection.execute("DELETE FROM sites WHERE id = $1", site_id)

@@ -41,8 +41,8 @@ def and_(clauses: Iterable[Sql]) -> Sql:
 
 
 # Parameters hidden from the planner. PostgreSQL compares the estimated costs of a plan for specific values and a
-# stored plan for all values. For a short list or period, the specific plan seems cheaper, so PostgreSQL would plan
-# the statement for every request, which takes longer than executing it.
+# stored plan for all values. For a short list or period, the specific plan seems cheaper. PostgreSQL would then plan
+# the statement for every request, and planning takes longer than executing it.
 UNSEEN_INSTANT: LiteralString = "(SELECT ?::timestamptz)"
 UNSEEN_DAY: LiteralString = "(SELECT ?::date)"
 UNSEEN_IDS: LiteralString = "(SELECT ?::bigint[])::bigint[]"
@@ -55,7 +55,7 @@ USUAL_LIMITS: dict[int, LiteralString] = {
 
 
 def any_of(ids: list[int]) -> Sql:
-    """Return a list of IDs to compare with `=`, hiding its length from the planner."""
+    """Return a list of IDs for a comparison with `=`. The planner does not see the length of the list."""
     return Sql("ANY(" + UNSEEN_IDS + ")", ids)
 
 

@@ -56,7 +56,7 @@ def continue_with(console_request: ConsoleRequest, token: str, next_path: str, n
 
 
 def find_relying_party(console_request: ConsoleRequest) -> RelyingParty | None:
-    """Return the passkey host, or None on IP addresses and without HTTPS, where browsers do not support passkeys."""
+    """Return the passkey host; None for IP addresses and plain HTTP, where browsers do not support passkeys."""
     parts = urlsplit(console_request.origin_url)
     host = parts.hostname or ""
     if not host or (parts.scheme != "https" and host != "localhost"):

@@ -244,10 +244,7 @@ async def request_reset(console_request: ConsoleRequest) -> Response:
 
 
 async def _send(console_request: ConsoleRequest, login: str, subject: str) -> None:
-    """Enqueue the e-mail. An unknown login runs the same statements and takes equally long.
-
-    The worker ignores e-mails without a recipient.
-    """
+    """Enqueue the e-mail. Unknown logins run the same statements, so they take equally long."""
     async with console_request.transaction(writing=True) as tx:
         await record_failure(tx, subject, console_request.client_ip)
         account = await user_tables.find_account(tx, login)

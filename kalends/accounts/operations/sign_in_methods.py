@@ -1,7 +1,7 @@
 """Sessions, one-time links and passkeys.
 
-A passkey challenge consists of random bytes, the time and an HMAC with the site's secret, so it needs no storage
-until it is used. A used challenge is stored until it expires and cannot be used again.
+A passkey challenge consists of random bytes, the time and an HMAC with the site's secret, so unused challenges need
+no storage. A used challenge is stored until it expires, to prevent reuse.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ SEEN_INTERVAL: Final = timedelta(minutes=5)
 # Changing credentials requires a proof of identity no older than this.
 CONFIRMATION_AGE: Final = timedelta(minutes=15)
 MAX_TOKEN_LENGTH: Final = 64
-# The path of one-time links; the token follows.
+# Path prefix of one-time links; the token follows it.
 LINK_PATH: Final = "/console/link/"
 
 
@@ -91,7 +91,7 @@ async def find_link(tx: Transaction, token: str) -> Row | None:
 async def use_link(tx: Transaction, token: str) -> Row | None:
     """Use up a link and return its purpose and user, or None if it is no longer valid.
 
-    If requests are concurrent, only one of them deletes the row and gets the user.
+    If several requests use a link at once, only one of them deletes the row and gets the user.
     """
     link = await find_link(tx, token)
     if link is None or not await session_tables.remove_token(tx, hash_token(token)):
@@ -108,7 +108,7 @@ TIMEOUT_MS: Final = int(CHALLENGE_AGE.total_seconds() * 1000)
 
 @dataclass(frozen=True, slots=True)
 class RelyingParty:
-    """The host that passkeys belong to (`id`), and its pages' origin."""
+    """The host that passkeys belong to (`id`) and the origin of the site's pages."""
 
     id: str
     origin: str
@@ -217,7 +217,7 @@ def make_user_handle(secret: bytes, user_id: int) -> bytes:
 
 
 def _check_user_handle(secret: bytes, user_id: int, credential: Mapping[str, Any]) -> None:
-    """Raise InvalidPasskey if the response contains the handle of a user other than the passkey's owner."""
+    """Raise InvalidPasskey if the response contains a user handle that does not belong to the passkey's owner."""
     handle = credential["response"].get("userHandle")
     if handle and base64url_to_bytes(handle) != make_user_handle(secret, user_id):
         raise InvalidPasskey
@@ -226,7 +226,7 @@ def _check_user_handle(secret: bytes, user_id: int, credential: Mapping[str, Any
 async def _use_challenge(tx: Transaction, credential: Mapping[str, Any], action: str) -> bytes:
     """Return the signed challenge and mark it as used; raise InvalidPasskey if it is invalid.
 
-    The mark persists only if the transaction commits, which requires a valid signature.
+    The mark persists only if the transaction commits; an invalid signature rolls it back.
     """
     try:
         client_data = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"]))

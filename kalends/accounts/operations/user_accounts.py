@@ -1,4 +1,4 @@
-"""Operations on accounts for commands and the console: invitations, application passwords, e-mails to users."""
+"""Operations on accounts for commands and the console: invitations, application passwords, and e-mails to users."""
 
 import re
 from collections.abc import Callable
@@ -40,7 +40,7 @@ async def list_users(tx: Transaction, role: str = "", search: str = "", limit: i
 
 
 async def read_profiles(tx: Transaction, *, user_id: int | None = None, limit: int = 1, offset: int = 0) -> list[Row]:
-    """Return enabled accounts sorted by name, or only the account with this ID. Each row includes the total."""
+    """Return enabled accounts sorted by name, or only the account with this ID. Each row includes the total count."""
     return await user_tables.find_profiles(tx, user_id=user_id, limit=limit, offset=offset)
 
 
@@ -148,7 +148,7 @@ async def revoke_application_password(tx: Transaction, login: str, name: str) ->
 
 
 def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -> Value:
-    """Parse a command argument; an error message starts with the argument's name."""
+    """Parse a command argument. Error messages start with the argument's name."""
     try:
         return parse(text)
     except InvalidValue as error:
@@ -209,7 +209,7 @@ LINK: Final = "{link}"
 
 @dataclass(frozen=True, slots=True)
 class RequestedLink:
-    """A one-time link, created only when the e-mail is sent, so the queue never contains it."""
+    """A one-time link that is created when the e-mail is sent, so the queue never contains a valid link."""
 
     user_id: int
     purpose: Purpose

@@ -11,7 +11,7 @@ from kalends.calendar.storage import record_tables
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-# A session ends when idle for too long, and always at its maximum age.
+# A session ends after this idle time, and in any case at its maximum age.
 IDLE: Final = timedelta(days=14)
 MAX_AGE: Final = timedelta(days=90)
 ADMINISTRATOR_IDLE: Final = timedelta(hours=12)

@@ -31,13 +31,16 @@ class Credential:
     read_only: bool
 
 
-Failures = dict[str, tuple[float, datetime]]  # number and time of the last failed login, by subject
+Failures = dict[str, tuple[float, datetime]]  # number of failed logins and time of the last one, by subject
 
 
 async def find_credentials(
     tx: Transaction, login: str, subjects: list[str], prefixes: list[str]
 ) -> tuple[list[Credential], Failures]:
-    """Return a login's application passwords, and the failures of subjects and of prefixes plus the account."""
+    """Return a login's application passwords and its recent failures.
+
+    Failures are counted by subject, and by each prefix combined with the user ID.
+    """
     query = """
         WITH found AS (
             SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
@@ -110,9 +113,9 @@ async def find_failures(tx: Transaction, subjects: list[str]) -> Failures:
 
 
 async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
-    """Count a failure for each subject and subtract the failures forgiven since its previous failure.
+    """Add one failure per subject, after subtracting the failures forgiven since its last one.
 
-    `subjects` maps each subject to the seconds per forgiven failure.
+    `subjects` maps each subject to the number of seconds after which one failure is forgiven.
     """
     statement = """
         WITH old AS (
@@ -153,7 +156,7 @@ async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: floa
 
 
 async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
-    """Undo one of a subject's counted attempts if the condition holds; return whether one was undone."""
+    """Undo one counted attempt by a subject if the condition holds; return whether one was undone."""
     update = Sql(
         "UPDATE login_failures f SET count = greatest(0, f.count - 1) WHERE f.site_id = ? AND f.subject = ? AND",
         tx.site.id,
@@ -203,7 +206,7 @@ async def list_users(tx: Transaction, role: str = "", search: str = "", limit: i
 
 
 async def find_profiles(tx: Transaction, *, user_id: int | None, limit: int, offset: int) -> list[Record]:
-    """Return enabled accounts sorted by name, or only the account with this ID. Each row includes the total."""
+    """Return enabled accounts sorted by name, or only the account with this ID. Each row includes the total count."""
     return await tx.fetch_all(
         Sql("SELECT id, login, display_name, email, role, created_at, count(*) OVER () AS total FROM users")
         + Sql("WHERE site_id = ? AND disabled_at IS NULL", tx.site.id)

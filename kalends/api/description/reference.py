@@ -188,7 +188,7 @@ POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 METHODS: Final = ("get", "post", "put", "patch", "delete")
-# The other headers are either set by the browser or not useful in a form.
+# Other headers are set by the browser or are of no use in a form.
 FORM_HEADERS: Final = ("If-Match", "If-None-Match", "Idempotency-Key")
 MAX_TEXTAREA_ROWS: Final = 14
 BY_SLUG: Final = "/by-slug/{slug}"
@@ -406,7 +406,7 @@ class _NamespaceBuilder:
             name=row["name"],
             type=format_type(schema),
             location=row.get("in", ""),
-            # The page has a mark instead of the document's note.
+            # The page shows a mark instead of this note.
             description=row.get("description", "").removesuffix(extension_note),
             limits=format_limits(schema, self._translate),
             default=Message("default: {value}", value=default).render(self._translate) if default else "",

@@ -32,7 +32,7 @@ from kalends.core.errors import ApiError
 from kalends.media.operations import create_media, read_images
 from kalends.store import Row
 
-# `_embed` adds linked records to a response, to save clients further requests.
+# `_embed` adds linked records to a response to save clients further requests.
 
 
 async def embed_linked(context: OperationContext, records: Sequence[Any], shapes: Sequence[JsonObject]) -> None:
@@ -110,7 +110,7 @@ async def read_core(kind: Kind, context: OperationContext) -> Outcome:
         row = await fetch_visible_row(kind, context)
     except ApiError as error:
         if kind.is_media and context.actor.user_id is None:
-            # Respond as for a draft's image, because the response must not reveal which images exist.
+            # Respond as if the image belonged to a draft, because the response must not reveal which images exist.
             raise ApiError(401, "rest_forbidden", "Authentication is required.") from error
         raise translate_error(error, kind, context.actor) from error
     if context.values.get("context") == "edit":

@@ -38,7 +38,7 @@ from kalends.store import Row
 # The caller and the site's accounts. Accounts are not public, because their names are logins.
 
 POST_TYPES: Final = ("tribe_events", "tribe_venues", "tribe_organizers")
-# WordPress rights per post type, by the lowest role that has them.
+# WordPress capabilities per post type, grouped by the lowest role that has them.
 POST_CAPABILITIES: Final = {
     permissions.CONTRIBUTOR: ("edit", "delete"),
     permissions.AUTHOR: ("publish", "edit_published", "delete_published"),
@@ -66,7 +66,7 @@ async def list_accounts(_: object, context: OperationContext) -> Outcome:
     permissions.require_role(context.actor, permissions.ADMINISTRATOR if is_edit else permissions.CONTRIBUTOR)
     page, per_page = context.values.get("page", 1), context.values.get("per_page", 10)
     rows = await read_profiles(context.transaction, limit=per_page, offset=(page - 1) * per_page)
-    # The caller has an account, so the result is empty only beyond the last page.
+    # The caller has an account, so there are no rows only if the page is beyond the last one.
     total = (rows or await read_profiles(context.transaction))[0]["total"]
     items = [_shape_account(row, context, is_edit=is_edit) for row in rows]
     page_info = make_page_info(f"{context.extension_url}/users", context, page, per_page, total)

@@ -1,6 +1,7 @@
 """WordPress-shaped records: typed records as JSON, and kinds with WordPress list parameters.
 
-Functions get a record in typed form and as the stored row. Callers who may edit it also get the row's texts as `raw`.
+Functions get each record twice: in typed form and as the stored row. Callers who may edit the record also get the
+row's texts as `raw`.
 """
 
 from collections.abc import Mapping
@@ -259,7 +260,7 @@ def _media_details(item: MediaItem) -> JsonObject:
 
 
 def _shape_size(size: Mapping[str, Any], item: MediaItem) -> JsonObject:
-    """Return a size; sizes made by another system may lack every key but the URL."""
+    """Return an image size. A size made by another system may have only a URL."""
     shape = {
         "file": _file_name(size["url"]),
         "width": size.get("width", 0),
@@ -296,7 +297,7 @@ def _file_name(url: str) -> str:
 # Filters and sort orders per kind in core route (`wp/v2`) lists.
 
 MAX_PER_PAGE: Final = 100
-# Filters whose names differ from the API's.
+# Filters whose `wp/v2` names differ from the API's names.
 NAMES: Final[Mapping[LiteralString, LiteralString]] = {"categories": "tribe_events_cat"}
 MAX_SLUGS: Final = 100
 # `orderby` values and their columns.
@@ -413,7 +414,7 @@ def _order(columns: Mapping[str, LiteralString], query: ListQuery) -> Sql:
 
 
 def _build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Use the event list query, except for orders that it lacks and for `date` without an indexed filter."""
+    """Use the event list query unless it lacks the order, or the order is `date` and no filter has an index."""
     has_index = any(isinstance(clause, LinkCondition | TextCondition) for clause in clauses)
     is_by_date = query.values["orderby"] == "date" and not has_index
     if query.values["orderby"] in EVENT_ORDERS and not is_by_date:

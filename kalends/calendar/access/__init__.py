@@ -1,1 +1,1 @@
-"""User permissions, and the cached responses that a write makes outdated."""
+"""User permissions, and the cached responses that a write invalidates."""

@@ -1,9 +1,9 @@
 """Cache tags (surrogate keys) for responses and changes, and the events that lists reuse.
 
-A tag stands for a record or a set of records. A response carries tags for everything that it depends on, and is
-outdated once a change touches one of them. A page of events carries a tag for each event and tags for its list, as
-narrow as possible: the linked records or months to which the list is restricted. A list of another kind carries the
-kind's tag, which a change to any record of the kind touches.
+A tag stands for a record or a set of records. A response carries tags for everything that it depends on. It is
+outdated as soon as a change touches one of these tags. A page of events carries a tag for each event, and tags for
+its list. The list's tags are as narrow as possible: they stand for the linked records or months to which the list is
+restricted. A list of another kind carries a tag for the kind. A change to any record of that kind touches this tag.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -35,25 +35,25 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
-# A response with more records carries a single tag for all of them.
+# A response with more records than this carries a single tag for all of them.
 MAX_TAGS: Final = 1000
-# Maximum tags in a header and in a PURGE request; a header holds about 8,000 characters.
+# Maximum number of tags in a header or a PURGE request. A header holds about 8,000 characters.
 MAX_HEADER_TAGS: Final = 100
 MAX_TAGS_PER_REQUEST: Final = 200
-# A list restricted to more records or months carries a wider tag.
+# If a list is restricted to more records or months than this, it carries a wider tag.
 MAX_LINKS: Final = 20
 MAX_MONTHS: Final = 14
 
 SITE: Final = "site"  # touched by changes to the site settings
 MANY: Final = "many"  # touched by changes to any record
-ANY_SET: Final = "events:any"  # carried by every narrowed list; touched by changes whose effect is unknown
-EVENT_SET: Final = "events:set"  # touched if an event may enter, leave or move within lists
-SEARCHED: Final = "events:search"  # like `EVENT_SET`, but also touched by text changes
+ANY_SET: Final = "events:any"  # carried by every narrowed list; touched by a change with unknown effects
+EVENT_SET: Final = "events:set"  # touched if an event may enter a list, leave it, or move within it
+SEARCHED: Final = "events:search"  # like `EVENT_SET`, but changes to texts touch it, too
 WIDE_SETS: Final = frozenset({EVENT_SET, SEARCHED})
-LONG_EVENTS: Final = "events:long"  # events that span too many months to have a tag for each
+LONG_EVENTS: Final = "events:long"  # events that span so many months that they have no tags for single months
 SERIES_LETTER: Final = "s"
 
-# Filters that read records of another kind; changes to these records make the list outdated.
+# Filters that read records of another kind. Changes to these records invalidate the list.
 FILTER_KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     "events": {
         "categories": "categories",
@@ -81,7 +81,7 @@ def link_set_tag(letter: str, record_id: int) -> str:
 
 
 def month_tag(month: int) -> str:
-    """Return the tag for events in a month, counted from year 0."""
+    """Return the tag for events in a month. Months are counted from year 0."""
     return f"events:m{month}"
 
 
@@ -92,7 +92,7 @@ def tags_for_record(kind: Kind, row: Row) -> tuple[str, ...]:
 
 
 def tags_for_event(event_id: int) -> tuple[str, ...]:
-    """Return the tags for a response about a withdrawn event; `events` is one, as another event may get the slug."""
+    """Return the tags for a response about a withdrawn event. One is `events`, as another event may get the slug."""
     return (SITE, "events", record_tag("events", event_id))
 
 
@@ -103,7 +103,7 @@ def tags_for_list(kind: Kind, rows: list[Row], filters: Container[str]) -> tuple
 
 
 def tags_for_shown(kind: Kind, values: Mapping[str, Any], rows: list[Row]) -> tuple[str, ...]:
-    """Return the tags for a page that shows the texts of `rows` and may also depend on other events."""
+    """Return the tags for a page that shows the texts of `rows`, and may depend on other events as well."""
     if not kind.is_event or values.get("orderby") == "modified":
         return tags_for_list(kind, rows, values)
     members = SEARCHED if "search" in values else EVENT_SET
@@ -118,14 +118,14 @@ def tags_for_page(kind: Kind, query: ListQuery, clauses: Sequence[Clause], rows:
 
 
 def tags_for_events(query: ListQuery, clauses: Sequence[Clause], shown: Collection[str]) -> tuple[str, ...]:
-    """Return the tags for one page of a list of events, given the tags for the events that it shows."""
+    """Return the tags for one page of an event list, given the tags of the events on this page."""
     members = _tags_for_set(query, clauses)
     references = shown if len(shown) <= MAX_TAGS else [MANY]
     return tuple(dict.fromkeys((SITE, ANY_SET, *members, *_filter_kinds(EVENTS, query.values), *references)))
 
 
 def format_surrogate_key(site_id: int, secret: bytes, tags: Collection[str]) -> str:
-    """Return a response's header value; a long list of records becomes a single tag."""
+    """Return the header value for a response. If there are too many records, a single tag stands for all of them."""
     records = {tag for tag in tags if "/" in tag}
     if len(records) > MAX_HEADER_TAGS:
         tags = [*(tag for tag in tags if tag not in records), MANY]
@@ -145,8 +145,8 @@ def months_between(first: datetime, last: datetime) -> range:
 def _tags_for_set(query: ListQuery, clauses: Sequence[Clause]) -> Sequence[str]:
     """Return the tags for the set of events that a list selects from.
 
-    One restriction suffices, because an event that enters, leaves or moves within the list meets all restrictions
-    before or after the change. The first applicable one is used.
+    One restriction of the list is enough: if an event enters, leaves or moves within the list, it meets all
+    restrictions before or after the change. The first restriction for which there are tags is used.
     """
     values: Mapping[str, Any] = query.values
     if read_order(query)[0] == "modified" or hides_subsequent(query):
@@ -174,8 +174,8 @@ def _filter_kinds(kind: Kind, filters: Container[str]) -> dict[str, None]:
 def _list_references(kind: Kind, rows: list[Row]) -> list[str]:
     """Return the tags for the records that a response depends on.
 
-    Links from a password-protected event are omitted, because the response does not show them. Linked records that
-    are not public are included, because publishing them changes the response.
+    The links of a password-protected event are omitted, because the response does not show them. Linked records that
+    are not public are included, because the response changes when they are published.
     """
     if len(rows) > MAX_TAGS:
         return [MANY]
@@ -192,32 +192,35 @@ def _list_references(kind: Kind, rows: list[Row]) -> list[str]:
 
 
 def _publish_tag(site_id: int, secret: bytes, tag: str) -> str:
-    """Return a tag for shared caches. IDs are hashed to hide linked records that are not public."""
+    """Return a tag for shared caches.
+
+    IDs are hashed, because they could reveal linked records that are not public.
+    """
     if tag == SITE:
         return f"s{site_id}"
     kind, separator, record = tag.partition("/")
     if not separator and ":" not in tag:
         return f"s{site_id}-{tag}"
-    # Record tags keep the names they had before set tags existed.
+    # Tags of records keep the names that they had before tags for sets existed.
     name = f"surrogate-key\0{kind}\0{record}" if separator else f"surrogate-key\0{tag}"
     return f"s{site_id}-{blake2b(name.encode(), key=secret, digest_size=9).hexdigest()}"
 
 
-# Cache tags that a change touches: every response with one of them may be outdated.
+# The cache tags that a change touches. Every response with one of these tags may be outdated.
 
-# Event columns that affect neither which events a list contains nor their order. Columns in the first set are
-# searched. Any other column may make events enter or leave a list.
+# Event columns that affect neither which events a list contains nor their order. Searches use the columns in the
+# first set. Any other column may make events enter or leave a list.
 SEARCHED_COLUMNS: Final = frozenset({"description", "excerpt"})
 SHOWN_COLUMNS: Final = SEARCHED_COLUMNS | {"image_id", "website", "show_map", "show_map_link", "own_fields"}
-# Event links to terms, whose JSON contains their number of events.
+# Event links to terms, because the JSON of a term contains the number of its events.
 COUNTED_LINKS: Final = {"category_ids": "categories", "tag_ids": "tags"}
-# An event that spans more months touches a single tag for all of them.
+# If an event spans more months than this, it touches a single tag for all of them.
 MAX_EVENT_MONTHS: Final = 24
-# Exceeds the difference between any two time zones, because local times are compared with months in UTC.
+# More than the difference between any two time zones, because local times are compared with months in UTC.
 ZONE_MARGIN: Final = timedelta(days=2)
-# Maximum changes read at a time; if there are more, all of the site's responses count as outdated.
+# Maximum number of changes to read at a time. If there are more, all responses of the site count as outdated.
 MAX_CHANGES: Final = 2000
-# A write that touches more tags purges the whole site from shared caches.
+# If a write touches more tags than this, the whole site is purged from shared caches.
 MAX_PURGED_TAGS: Final = 2000
 PUBLISHED: Final = "publish"
 
@@ -228,8 +231,8 @@ Columns = Mapping[str, Any]
 class Touched:
     """The tags that a change touches.
 
-    `withdrawn` holds the tags of responses that may show a record withdrawn, hidden, protected or deleted by the
-    change.
+    `withdrawn` holds the tags of responses that may show a record which the change has withdrawn, hidden, protected
+    or deleted.
     """
 
     revision: int
@@ -239,12 +242,12 @@ class Touched:
 
 
 def read_touched(rows: Sequence[Row], after: int) -> list[Touched] | None:
-    """Return each revision's tags from `dated_changes` rows; None if the log does not have all changes."""
+    """Return the tags for each revision in rows of `dated_changes`; None if the log does not have all changes."""
     changes = [row for row in rows if row["revision"] is not None]
     if not rows or len(changes) != rows[0]["last_revision"] - after:
         return None
     touched: list[Touched] = []
-    # Start with the newest change, because an event's state before a change is its state after the previous one.
+    # Begin with the newest change: an event's state before a change is its state after the previous one.
     states: dict[int, Columns] = {}
     for row in reversed(changes):
         tags, withdrawn = frozenset(_touch(row, states)), frozenset(_withdraw(row))
@@ -253,7 +256,7 @@ def read_touched(rows: Sequence[Row], after: int) -> list[Touched] | None:
 
 
 async def find_touched(tx: Transaction, first: int, last: int) -> set[str]:
-    """Return the tags that changes in these revisions touch; the site's tag if not all changes are known."""
+    """Return the tags that the changes in these revisions touch; the site's tag if some changes are unknown."""
     touched = read_touched(await tx.fetch_all(select_changes(tx.site.id, first - 1, last)), first - 1)
     tags: set[str] = set().union(*[entry.tags for entry in touched]) if touched is not None else {SITE}
     return tags if len(tags) <= MAX_PURGED_TAGS else {SITE}
@@ -272,10 +275,10 @@ def _touch(change: Row, states: dict[int, Columns]) -> Iterable[str]:
 
 
 def _withdraw(change: Row) -> set[str]:
-    """Return the tags of responses that may show a record withdrawn, hidden, protected or deleted by a change.
+    """Return the tags of responses that may show a record which a change has withdrawn, hidden, protected or deleted.
 
-    Such a response carries a tag for the record, its kind or many records, or one from `WIDE_SETS`. Tags for months
-    and linked records are not needed, because lists that carry them also carry a tag for each of their events.
+    Such a response carries a tag for the record, for its kind or for many records, or a tag from `WIDE_SETS`. Tags
+    for months and linked records are not needed here: lists that carry these also carry a tag for each event.
     """
     kind, is_deleted = change["kind"], change["action"] == "delete"
     if kind == "sites":
@@ -296,7 +299,7 @@ def _is_withdrawal(change: Row) -> bool:
 
 
 def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:
-    """Return the tags for sets that an event may enter, leave or move within, and for its counted terms."""
+    """Return the tags for sets that an event may enter, leave or move within, and for terms that count it."""
     columns = frozenset(change["columns"])
     if change["action"] == "derived" or (columns and columns <= SHOWN_COLUMNS):
         return {SEARCHED} if columns & SEARCHED_COLUMNS else set()
@@ -318,7 +321,7 @@ def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:
 
 
 def _is_gone(change: Row, present: Columns) -> bool:
-    """Return whether the event has been deleted since the change, in which case its months and terms are unknown."""
+    """Return whether the event has been deleted since the change. If so, its months and terms are unknown."""
     return not present and change["action"] != "delete"
 
 
@@ -336,8 +339,8 @@ def _touch_months(state: Columns) -> set[str]:
 def _count_terms(old: Columns, new: Columns, present: Columns) -> set[str]:
     """Return the tags for terms whose count may differ after a change to an event.
 
-    These are the terms that the event gained or lost and, if its status changed, all of its terms. If its links have
-    changed again since then, the later change covers them.
+    These are the terms that the event has gained or lost and, if its status has changed, all of its terms. If the
+    event's links have changed again later, that later change covers them.
     """
     appeared = "status" in old or "status" in new
     tags: set[str] = set()
@@ -356,10 +359,10 @@ def _decode(encoded: str | None) -> Columns:
     return columns
 
 
-# Events as anonymous callers see them in lists, kept between requests. An entry is used while no change has touched
-# one of its tags, just like a response about the event.
+# Events as anonymous callers see them in lists, kept between requests. Like a response about the event, an entry is
+# valid until a change touches one of its tags.
 
-# Bytes that an entry takes besides its JSON and tags.
+# Bytes that an entry takes in addition to its JSON and tags.
 FRAGMENT_BYTES: Final = 1000
 TAG_BYTES: Final = 80
 
@@ -367,7 +370,7 @@ FragmentKey = tuple[object, ...]
 
 
 class KnownTags(Protocol):
-    known: int  # the revision up to which changes are known; may be too low if a replica lags
+    known: int  # the revision up to which changes are known; it may be too low if a replica lags
 
     def is_untouched(self, tags: Iterable[str], since: int) -> bool: ...
 
@@ -376,13 +379,13 @@ class KnownTags(Protocol):
 class EventFragment:
     json: orjson.Fragment
     tags: tuple[str, ...]
-    revision: int  # the last site revision at which the event is known to look like this
+    revision: int  # the last site revision at which the event is known to be unchanged
 
 
 class EventFragments:
-    """Keeps the most recently used fragments within a byte budget.
+    """Keeps the most recently used fragments within a budget of bytes.
 
-    `learn` returns a site's touched tags; its last arguments are the first and the last revision of interest.
+    `learn` returns a site's touched tags. Its last two arguments are the first and the last revision of interest.
     """
 
     def __init__(self, max_bytes: int, learn: Callable[[int, int, int], Awaitable[KnownTags]]) -> None:
@@ -390,7 +393,7 @@ class EventFragments:
         self._learn = learn
 
     async def find(self, scope: RenderContext, ids: Iterable[int]) -> dict[int, EventFragment]:
-        """Return those events, by ID, that look the same at the revision of the site in `scope`."""
+        """Return, by ID, the events that are unchanged at the revision of the site in `scope`."""
         revision = scope.site.revision
         stored = {event_id: self._entries.get(_fragment_key(scope, event_id)) for event_id in ids}
         entries = {event_id: entry for event_id, entry in stored.items() if entry and entry.revision <= revision}
@@ -399,7 +402,7 @@ class EventFragments:
         try:
             known = await self._learn(scope.site.id, min(entry.revision for entry in entries.values()), revision)
         except ApiError:
-            return {}  # The list can do without fragments.
+            return {}  # The list works without fragments, too.
         if known.known < revision:
             return {}
         found = {key: entry for key, entry in entries.items() if known.is_untouched(entry.tags, entry.revision)}
@@ -416,5 +419,5 @@ class EventFragments:
 
 
 def _fragment_key(scope: RenderContext, event_id: int) -> FragmentKey:
-    """Return what the JSON of an event depends on that no tag covers: the addresses in its links."""
+    """Return everything on which an event's JSON depends but no tag does: the addresses in its links."""
     return scope.site.id, scope.base_url, scope.api_url, scope.media_url, event_id

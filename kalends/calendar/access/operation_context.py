@@ -32,9 +32,10 @@ class OperationContext:
     # The record in the path, by ID or slug.
     record_id: int | None = None
     slug: str | None = None
-    # The query parameters as sent, for links to other pages.
+    # The query parameters as sent, used in links to other pages.
     query_pairs: Sequence[tuple[str, str]] = ()
-    # The JSON of events in memory, if the response is sent unchanged: its events may then be encoded already.
+    # Encoded events from memory. They are used if the response is sent unchanged, because an event may be encoded
+    # already.
     fragments: EventFragments | None = None
     library: Library | None = None
     # The uploaded file, and the fetch results for image URLs in the body.
@@ -42,10 +43,10 @@ class OperationContext:
     fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
         default_factory=dict[str, FetchResult | InvalidValue]
     )
-    file: UploadedFile | None = None  # the file to import
+    file: UploadedFile | None = None  # the import file
     # The revisions that If-Match accepts; None if the header is absent.
     if_match: frozenset[int] | None = None
-    returns_record: bool = True  # whether a write returns the record; reading it again costs as much as the write
+    returns_record: bool = True  # whether a write returns the record; reading it again takes as long as the write
 
     @property
     def render_context(self) -> RenderContext:
@@ -76,7 +77,7 @@ class Outcome:
     revision: int | None = None
     location: str = ""
     page: "PageInfo | None" = None
-    # When the outcome expires without any write (e.g. at midnight); None if never.
+    # When the outcome expires even without a write (for example at midnight); None if never.
     expires_at: datetime | None = None
     # The cache tags for the records and lists in the response.
     cache_tags: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from kalends.store.sql import Sql
 
 ANONYMOUS, SUBSCRIBER, CONTRIBUTOR, AUTHOR, EDITOR, ADMINISTRATOR = range(len(ROLES))
 
-# The minimum role to create records of a kind, and to change and delete one's own.
+# The minimum role for creating records of a kind, and for changing and deleting one's own records.
 MIN_WRITER_ROLES: Final = {
     "events": CONTRIBUTOR,
     "series": CONTRIBUTOR,
@@ -31,11 +31,11 @@ MIN_WRITER_ROLES: Final = {
     "tags": EDITOR,
     "media": AUTHOR,
 }
-# The minimum role to create a term by naming it in an event.
+# The minimum role for creating a term by naming it in an event.
 MIN_NAMING_ROLE: Final = AUTHOR
-# The minimum role to read kinds that are not public. Images may belong to unpublished events.
+# The minimum role for reading kinds that are not public. Images may belong to unpublished events.
 MIN_READER_ROLES: Final = {"media": CONTRIBUTOR}
-# Contributors may no longer edit a record once it is published or scheduled.
+# Once a record is published or scheduled, contributors may no longer edit it.
 PUBLISHED_STATUSES: Final = ("publish", "future")
 
 
@@ -116,7 +116,7 @@ def readable_condition(actor: Actor) -> Sql:
 
 
 def embeddable_condition(actor: Actor) -> Sql:
-    """Return the condition for showing a record inside another: readable and not in the trash."""
+    """Return the condition for showing a record inside another one: readable, and not in the trash."""
     return (
         Sql("r.status <> 'trash' AND") + readable_condition(actor)
         if actor.user_id is not None
@@ -125,7 +125,7 @@ def embeddable_condition(actor: Actor) -> Sql:
 
 
 def complete_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | None:
-    """Return the statuses that a list shows in full; None if that depends on each record's author."""
+    """Return the statuses that a list shows completely; None if this depends on the author of each record."""
     if rank(actor) >= EDITOR:
         return list(LISTED if statuses is None else statuses)
     if actor.user_id is None or statuses == ["publish"]:
@@ -134,7 +134,7 @@ def complete_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str]
 
 
 def is_published(row: Row | Mapping[str, Any]) -> bool:
-    """Return whether anonymous users may read the record, even if lists omit it."""
+    """Return whether anonymous users may read the record, even if lists do not contain it."""
     return row.get("status", "publish") == "publish"
 
 
@@ -157,13 +157,13 @@ def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
         raise errors.invalid("status", "must be publish; other values require the role contributor or higher.")
     if list(statuses) == ["publish"]:
         return Sql("r.status = 'publish'")
-    # This redundant condition enables the partial index on unpublished records.
+    # This condition is redundant, but enables the partial index on unpublished records.
     unpublished = Sql("") if "publish" in statuses else Sql("r.status <> 'publish' AND")
     return unpublished + Sql("r.status = ANY(?) AND", list(statuses)) + readable_condition(actor)
 
 
 def unhidden_condition(actor: Actor, kind: Kind) -> Sql:
-    """Return the condition for records in lists: hidden records only if the caller may edit them."""
+    """Return the condition for records in lists. Hidden records appear only if the caller may edit them."""
     if "hide_from_listings" not in kind.reads.columns.names:
         return Sql("true")
     return Sql("(NOT r.hide_from_listings OR") + editable_condition(actor) + Sql(")")
@@ -179,7 +179,7 @@ def require_reader(actor: Actor, kind: Kind) -> None:
 
 
 def shown_media_condition(actor: Actor) -> Sql:
-    """Return the condition for visible images: all for library readers, else images in listed published records."""
+    """Return the condition for visible images: readers of the library see all, others only published ones."""
     if rank(actor) >= MIN_READER_ROLES["media"]:
         return Sql("true")
     return Sql(
@@ -223,7 +223,7 @@ def permission_error(actor: Actor, reason: Message, data: Mapping[str, object] |
     return errors.forbidden(reason, anonymous=actor.user_id is None, data=data)
 
 
-# A daily quota for new records per account keeps a leaked password from filling the database.
+# A daily quota of new records per account keeps a leaked password from filling the database.
 
 
 async def count_new_record(context: OperationContext, number: int = 1) -> None:
@@ -235,15 +235,16 @@ async def count_new_record(context: OperationContext, number: int = 1) -> None:
 
 
 async def count_failed_write(context: OperationContext) -> None:
-    """Count a write that failed after locking the site as one new record, because other writes waited for it."""
+    """Count a write that failed after locking the site as one new record, because other writes had to wait for it."""
     await _count(context, 1)
 
 
 def is_counted_failure(tx: Transaction, error: BaseException) -> bool:
     """Return whether a failed write counts toward the quota.
 
-    Dry runs do not count, nor does input rejected before anything was written. A write with an unknown outcome has
-    counted its records if it was committed, and a write beyond the quota is rejected anyway.
+    Dry runs do not count, and neither does input that was rejected before anything was written. If the outcome of a
+    write is unknown, the write has counted its records in case it was committed. A write beyond the quota is rejected
+    anyway.
     """
     if not tx.has_lock or tx.is_dry_run:
         return False
@@ -271,12 +272,12 @@ async def _count(context: OperationContext, number: int) -> bool:
 
 # Password-protected events (behavior 6.3), and the limit on guesses.
 
-# Wrong passwords allowed per client, across all paths and processes: a burst of 20, then one every 6 seconds.
+# Number of wrong passwords allowed per client, across all paths and processes: 20 at once, then one every 6 seconds.
 GUESS_LIMIT: Final = Limit(burst=20, seconds=6)
 
 
 async def count_guess(tx: Transaction, client_ip: str) -> None:
-    """Count a password as wrong before comparing it; raise 429 after too many recent guesses."""
+    """Count a password as wrong before checking it; raise 429 after too many recent guesses."""
     subject = _subject(client_ip)
     if await user_tables.count_attempt(tx, subject, GUESS_LIMIT.burst, GUESS_LIMIT.seconds):
         return
@@ -285,7 +286,7 @@ async def count_guess(tx: Transaction, client_ip: str) -> None:
 
 
 async def has_passwords(tx: Transaction) -> bool:
-    """Return whether any of the site's events has a password; if not, the slow hash can be skipped."""
+    """Return whether any of the site's events has a password. If none has, the slow hash can be skipped."""
     exists = await tx.fetch_value(
         Sql("SELECT true FROM events WHERE site_id = ? AND password_hash IS NOT NULL LIMIT 1", tx.site.id)
     )
@@ -293,7 +294,7 @@ async def has_passwords(tx: Transaction) -> bool:
 
 
 async def refund_guess(tx: Transaction, actor: Actor, client_ip: str, hashes: list[bytes]) -> None:
-    """Undo `count_guess` if the password unlocks any event that the caller may read, on this list or not."""
+    """Undo `count_guess` if the password unlocks any event that the caller may read, even outside this list."""
     unlocks = Sql(
         "EXISTS (SELECT FROM events r WHERE r.site_id = ? AND r.password_hash = ANY(?) AND", tx.site.id, hashes
     )
@@ -302,12 +303,12 @@ async def refund_guess(tx: Transaction, actor: Actor, client_ip: str, hashes: li
 
 
 async def hash_guess(site: Site, password: str) -> list[bytes]:
-    """Return the hashes under which the password may be stored: the legacy hash and the slow one."""
+    """Return the hashes under which the password may be stored: the hash of earlier versions, and the slow hash."""
     return [hash_fast(site.secret, password), await HASHES.compute(site.secret, password)]
 
 
 def is_locked(context: OperationContext, row: Row) -> bool:
-    """Return whether an event is protected and neither the password nor edit permission unlocks it."""
+    """Return whether an event is protected, and the caller has neither the password nor the right to edit it."""
     if not locked_ids(context, [row]):
         return False
     return context.values.get("context") != "edit" or not may_edit(context.actor, row)
@@ -325,7 +326,7 @@ def locked_ids(context: OperationContext, rows: list[Row]) -> frozenset[int]:
 
 
 def unlocked_condition(context: OperationContext) -> PasswordCondition:
-    """Match only events that the caller can read in full; otherwise filters would disclose protected fields."""
+    """Match only events that the caller can read in full. Otherwise, filters would disclose protected fields."""
     hashes = _password_hashes(context)
     by_password = Sql("OR r.password_hash = ANY(?)", hashes) if hashes else Sql("")
     editable = editable_condition(context.actor)
@@ -334,14 +335,14 @@ def unlocked_condition(context: OperationContext) -> PasswordCondition:
 
 
 def _unlocks_protected(actor: Actor, hashes: list[bytes]) -> bool | None:
-    """Return whether the caller can read all protected events (True) or none (False); None means some."""
+    """Return True if the caller can read all protected events, False if none, and None if some."""
     if rank(actor) >= EDITOR:
         return True
     return None if hashes or rank(actor) >= CONTRIBUTOR else False
 
 
 def _password_hashes(context: OperationContext) -> list[bytes]:
-    """Return the password's hashes, which replace the plain text before the operation begins."""
+    """Return the password's hashes. They replace the plain text before the operation begins."""
     hashes: list[bytes] = context.values.get("password", [])
     return hashes
 

@@ -1,6 +1,7 @@
 """Record kinds: their parameters, filters, SQL and JSON.
 
-KINDS lists the API kinds in API order. Series are an extension, but have a history like every other kind.
+KINDS lists the kinds of the API in the API's order. Series are an extension, but have a history like every other
+kind.
 """
 
 from kalends.calendar.kinds.events import EVENTS

@@ -1,4 +1,4 @@
-"""List parameters for events, each with the function that builds its condition."""
+"""List parameters for events, each with the function that builds the parameter's condition."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,8 +39,8 @@ from kalends.core.slugs import normalize_lookup
 from kalends.core.times import SECOND, DateTimeInput, day_begins, day_ends
 from kalends.store.sql import Sql
 
-# Not an API parameter: the `series` IDs that a page or feed has resolved. Unknown IDs match nothing; the API rejects
-# them.
+# Not an API parameter: the IDs from `series` that a page or feed has resolved. Unknown IDs match nothing, whereas the
+# API rejects them.
 RESOLVED_SERIES: Final = "resolved_series"
 
 
@@ -55,7 +55,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
         unknown = [str(entry) for entry in ids if entry not in known]
         if unknown:
             raise errors.unknown_ids(name, kind, ", ".join(unknown))
-        # Existing clients may filter by a hidden record, but only users who may read the record get its events.
+        # Existing clients may filter by a hidden record, but only users who may read this record get its events.
         readable = {row["id"] for row in rows if row["readable"]}
         return LinkCondition(query.site.id, table, column, [entry for entry in ids if entry in readable])
 
@@ -63,7 +63,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
 
 
 async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int | str]) -> list[int]:
-    """Return the IDs of terms given by ID, slug or unique name; raise if one is unknown."""
+    """Return the IDs of terms given by ID, slug or unique name. Raise if a term is unknown."""
     slugs = {normalize_lookup(entry): entry for entry in terms if isinstance(entry, str)}
     numbers = [entry for entry in terms if isinstance(entry, int)]
     rows = await query.transaction.fetch_all(
@@ -82,7 +82,7 @@ async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int
 
 
 async def _find_names(query: ListQuery, table: LiteralString, names: dict[str, str]) -> dict[str, int]:
-    """Map the keys of `names` to term IDs; skip unknown and ambiguous names."""
+    """Map the keys of `names` to term IDs. Skip unknown and ambiguous names."""
     # Some clients send names with HTML entities, as other servers return them. PostgreSQL text cannot contain NUL.
     folded = {key: fold(unescape(name)) for key, name in names.items() if "\0" not in name}
     rows = await query.transaction.fetch_all(
@@ -99,7 +99,7 @@ async def _find_names(query: ListQuery, table: LiteralString, names: dict[str, s
 
 
 async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
-    """Match events in the categories or any of their descendants."""
+    """Match events in the categories or in any of their descendants."""
     ids = await _resolve_terms(query, "categories", terms)
     rows = await query.transaction.fetch_all(
         Sql(
@@ -123,7 +123,10 @@ async def _tag_clause(terms: list[int | str], query: ListQuery) -> Clause:
 
 
 async def _series_clause(ids: list[int], query: ListQuery) -> Clause:
-    """Match dates of the series. A series that the caller may not read counts as unknown, to hide its existence."""
+    """Match the dates of the series.
+
+    If the caller may not read a series, treat it as unknown to hide its existence.
+    """
     if RESOLVED_SERIES in query.values:
         return SeriesCondition(query.values[RESOLVED_SERIES])
     rows = await query.transaction.fetch_all(
@@ -137,7 +140,7 @@ async def _series_clause(ids: list[int], query: ListQuery) -> Clause:
 
 
 async def _parent_clause(value: int, query: ListQuery) -> Clause:
-    """Check that the event exists. No event has a parent, so none matches."""
+    """Check that the event exists. Events have no parents, so no event matches."""
     await find_event(value, query, "post_parent")
     return Sql("false")
 
@@ -153,7 +156,7 @@ async def _search_clause(value: str, _: ListQuery) -> Clause:
 
 
 async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
-    """Match events with coordinates. While their column is outdated, check their venues instead."""
+    """Match events with coordinates. As long as their column is outdated, check their venues instead."""
     if not value:
         return Sql("")
     site_id = query.site.id
@@ -283,7 +286,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
           Bound("end_from", day_begins, SECOND, replaces_default=True), is_extension=True),
     _date("overlaps_to", "Events that start on or before this date",
           Bound("start_to", day_ends, replaces_default=True), is_extension=True),
-    # Existing clients send WordPress-only values and expect a list anyway.
+    # Existing clients send values that only WordPress knows, and expect a list all the same.
     Filter(param("order", params.one_of("asc", "desc", ignore_others=True), "Sort direction, asc or desc",
                  default="asc", is_extension=True),
            no_condition),
@@ -304,13 +307,13 @@ async def link_clauses(query: ListQuery) -> list[Clause]:
 
 # The time window of an event list, built from its date parameters.
 
-# Not an API parameter: set by operations that list events regardless of date.
+# Not an API parameter. Operations set it to list events regardless of date.
 ANY_DATE: Final = "any_date"
 BOUNDS: Final = {row.param.name: row.clause for row in EVENT_FILTERS if isinstance(row.clause, Bound)}
 
 
 def build_window(query: ListQuery) -> Window:
-    """Return a list's window, which determines its page, total and cache tags."""
+    """Return a list's window. The window determines the list's page, total and cache tags."""
     window: Window | None = query.derived.get("window")
     if window is None:
         window = query.derived["window"] = _combine_bounds(query)
@@ -339,7 +342,7 @@ def _combine_bounds(query: ListQuery) -> Window:
         try:
             moment = date_forms.make_absolute(dates[name], now, zone)
             value = (times.to_utc if is_exact else bound.read_day)(moment, zone) + bound.step
-            # An event that starts at the very end of an exact period does not overlap it.
+            # An event that starts exactly at the end of an exact period does not overlap the period.
             value -= SECOND if is_exact and name == "overlaps_to" else timedelta(0)
         except (errors.InvalidValue, OverflowError) as error:
             raise errors.invalid(
@@ -349,19 +352,19 @@ def _combine_bounds(query: ListQuery) -> Window:
         narrower = max if bound.limit.endswith("from") else min
         limits: dict[str, Any] = {bound.limit: value if current is None else narrower(current, value)}
         if name == "overlaps_from":
-            # A zero-length event at midnight, such as a deadline, belongs to the day that begins then.
+            # A zero-length event at midnight, such as a deadline, belongs to the day that begins at that moment.
             limits["include_zero_length"] = limits[bound.limit] == value and current != value
         window = replace(window, **limits)
     return window
 
 
 def has_dates(values: Mapping[str, Any]) -> bool:
-    """Return whether any parameter replaces all or part of the default window."""
+    """Return whether a parameter replaces the default window or a part of it."""
     return any(name in values for name in BOUNDS) or "include" in values
 
 
 def expires_at_midnight(query: ListQuery) -> datetime | None:
-    """Return when the default window or a relative date shifts, usually at midnight in the site's time zone."""
+    """Return when the default window or a relative date moves, usually at midnight in the site's time zone."""
     zone, now = query.site.timezone, query.transaction.now
     if (expires_at := find_relative_expiry(query.values, now, zone)) is not None:
         return expires_at
@@ -373,7 +376,7 @@ def expires_at_midnight(query: ListQuery) -> datetime | None:
 
 
 def find_relative_expiry(values: Mapping[str, Any], now: datetime, zone: str) -> datetime | None:
-    """Return when a response with relative dates expires: `now` if it must not be cached, None without such dates."""
+    """Return when a response with relative dates expires: `now` if it must not be cached, None if there are none."""
     relative = [value for name in BOUNDS if isinstance(value := values.get(name), RelativeDate)]
     if not relative:
         return None

@@ -1,8 +1,9 @@
 """List shortcuts: the first date of each series (decision 0018); pages and totals for one linked record (0017).
 
-A list with `hide_subsequent_recurrences` contains all events without a series, plus the first matching date of each
-series. Without other filters, these dates come from `series_steps`: a public date is the first at or after an instant
-if its predecessor starts before that instant. With other filters, the query reads every event in the list.
+A list with `hide_subsequent_recurrences` contains all events without a series, and the first matching date of each
+series. Without other filters, these dates come from `series_steps`: a public date is the first one at or after an
+instant if the previous date in the series starts before that instant. With other filters, the query reads every event
+in the list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,13 +40,14 @@ from kalends.store.sql import Sql, and_, join
 
 HIDE_SUBSEQUENT: Final = "hide_subsequent_recurrences"
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
-# A date in gap class n (column `gap_class`) starts less than this many seconds after its predecessor. The last
-# classes have no limit: gaps longer than four years, and dates without a predecessor.
+# A date in gap class n (column `gap_class`) starts less than this many seconds after the previous date. The last
+# classes have no limit: one is for gaps longer than four years, one for dates without a previous date.
 GAP_LIMITS: Final = tuple(
     hours * 3600 + 1 for hours in (1, 4, 12, 25, 49, 97, 169, 337, 673, 745, 1489, 2977, 4441, 8785, 17569, 35136)
 )
 UNLIMITED_CLASSES: Final = (len(GAP_LIMITS), 99)
-# Events treated as having no series. This includes password-protected events, because their series is not public.
+# Events that are treated as having no series, including password-protected events, because their series is not
+# public.
 SINGLE: LiteralString = "(r.series_id IS NULL OR r.password_hash IS NOT NULL)"
 # Events in a series share a key; every other event has a unique key.
 GROUP: LiteralString = "CASE WHEN " + SINGLE + " THEN -r.id ELSE r.series_id END"
@@ -56,13 +58,13 @@ def hides_subsequent(query: ListQuery) -> bool:
 
 
 def uses_steps(query: ListQuery, clauses: Sequence[Clause]) -> bool:
-    """Return whether `series_steps` can be used: only if the list contains all public events in its window."""
+    """Return whether `series_steps` can be used: only if the list contains all public events in the window."""
     is_public = query.statuses == ["publish"] and WITH_HIDDEN not in query.values
     return is_public and "include" not in query.values and not any(map(has_condition, clauses))
 
 
 def select_singles(query: ListQuery) -> ListQuery:
-    """Restrict a query to events treated as having no series, to count them.
+    """Restrict a query to events that are treated as having no series, in order to count them.
 
     IS TRUE keeps the planner from using the index `events_single` instead of the duration class index.
     """
@@ -70,7 +72,7 @@ def select_singles(query: ListQuery) -> ListQuery:
 
 
 def plan_first_dates(query: ListQuery, window: Window, clauses: list[Clause], limit: int) -> list[tuple[Sql, Sql]]:
-    """Return a page's branches in the same form as `plan_branches`."""
+    """Return the branches of a page in the same form as `plan_branches`."""
     if not uses_steps(query, clauses):
         return [(_with_columns(query, _select_distinct(query, window, clauses)), Sql("true"))]
     by_start = read_order(query)[0] == "start_date"
@@ -98,7 +100,7 @@ def _count(select: Sql) -> Sql:
 
 
 def _select_steps(query: ListQuery, window: Window, rest: Sql) -> Sql:
-    """Select public dates in the window whose predecessor starts before it, with one lookup per gap class."""
+    """Select public dates in the window if the previous date starts before it, with one lookup per gap class."""
     later, running = split_window(window)
     start_from = _find_beginning(later)
     limits = [_add(start_from, seconds) for seconds in GAP_LIMITS] + [LATEST for _ in UNLIMITED_CLASSES]
@@ -122,7 +124,7 @@ def _select_steps(query: ListQuery, window: Window, rest: Sql) -> Sql:
 
 
 def _find_beginning(window: Window) -> datetime:
-    """Return the window's beginning, but never the earliest instant, which asyncpg encodes as -infinity."""
+    """Return when the window begins, but never the earliest instant, because asyncpg encodes it as -infinity."""
     return max(window.start_from or EARLIEST, EARLIEST + SECOND)
 
 
@@ -158,7 +160,7 @@ def _select_running(query: ListQuery, window: Window) -> Sql | None:
 
 
 def _select_next(query: ListQuery, window: Window) -> Sql | None:
-    """Select the next date, which is later and shorter, for each series whose first date ends after the window."""
+    """If the first date of a series ends after the window, select a later, shorter date instead."""
     later, running = split_window(window)
     if later.end_to is None:
         return None
@@ -210,7 +212,7 @@ def _union_source(query: ListQuery, window: Window, clauses: list[Clause]) -> Sq
 
 
 def _with_columns(query: ListQuery, source: Sql) -> Sql:
-    """Add event columns if the sort order needs them."""
+    """Add event columns if the order needs them."""
     if read_order(query)[0] in ("start_date", "distance"):
         return source
     return (
@@ -223,11 +225,11 @@ def _with_columns(query: ListQuery, source: Sql) -> Sql:
     )
 
 
-# Pages filtered by one venue, organizer, category or tag: the first events in the link index.
+# Pages filtered by one venue, organizer, category or tag. They contain the first events in the link index.
 
 
 def find_single_link(clauses: list[Clause]) -> LinkCondition | None:
-    """Return the link to one record if the clauses contain no other condition, except on passwords."""
+    """Return the link to a single record if the clauses contain no other condition, except about passwords."""
     conditions = [clause for clause in clauses if has_condition(clause)]
     links = [clause for clause in conditions if isinstance(clause, LinkCondition)]
     passwords = [clause for clause in conditions if isinstance(clause, PasswordCondition)]
@@ -236,10 +238,10 @@ def find_single_link(clauses: list[Clause]) -> LinkCondition | None:
 
 
 def plan_link_page(query: ListQuery, window: Window, clauses: list[Clause], count: int) -> tuple[Sql, Sql] | None:
-    """Return the branch for events that start in the window, if the link index provides the list's order.
+    """Return the branch for events that start in the window, if the link index has the same order as the list.
 
-    The index lacks the other sort keys, so the query reads all events that start at the same time as the last one.
-    OFFSET 0 forces one lookup per link. The planner would otherwise read all of the record's events.
+    The index lacks the other sort keys, so the query reads all events that start at the same time as the last event.
+    OFFSET 0 forces one lookup per link. Otherwise, the planner would read all events linked to the record.
     """
     link = find_single_link(clauses)
     orderby, order = read_order(query)
@@ -268,9 +270,9 @@ def _passwords(clauses: list[Clause]) -> list[Sql]:
     return row_conditions([clause for clause in clauses if isinstance(clause, PasswordCondition)])
 
 
-# Totals for lists filtered by one venue, organizer, category or tag: a sum over days.
+# Totals of lists filtered by one venue, organizer, category or tag: sums over days.
 
-# Values for `link_days.kind`.
+# The values of `link_days.kind`.
 KINDS: Final[dict[str, LiteralString]] = {
     "event_venues": "v",
     "event_organizers": "o",
@@ -282,9 +284,9 @@ KINDS: Final[dict[str, LiteralString]] = {
 def build_link_total_query(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql | None:
     """Build the total query; return None if the counters are not exact for this list.
 
-    Events that start in the window are summed over its whole days. Events on a partial first or last day are counted
-    one by one. Events that end after the window are subtracted. Events already in progress when the window begins are
-    counted one by one, as in every list.
+    Events that start on whole days of the window are summed by day. If the window's first or last day is partial, the
+    events on it are counted one by one. Events that end after the window are subtracted. As in every list, events
+    that are in progress when the window begins are counted one by one.
     """
     counter = _choose_counter(clauses)
     starting, running = split_window(window)
@@ -302,7 +304,7 @@ def build_link_total_query(query: ListQuery, window: Window, clauses: list[Claus
 
 
 def _choose_counter(clauses: list[Clause]) -> Sql | None:
-    """Begin a subquery that adds up a linked record's daily counts; return None if other filters affect the total."""
+    """Begin a subquery that adds up daily counts of a record; return None if other filters affect the total."""
     link = find_single_link(clauses)
     passwords = [clause.protected for clause in clauses if isinstance(clause, PasswordCondition)]
     if link is None or None in passwords:
@@ -325,7 +327,7 @@ def _sum_days(query: ListQuery, counter: Sql, first: datetime | None, end: datet
 
 
 def _whole_days(first: datetime | None, last: datetime | None) -> tuple[datetime | None, datetime | None]:
-    """Return the bounds of a period's whole days: its first and last midnight."""
+    """Return the first and the last midnight in a period, which are the bounds of its whole days."""
     return (
         None if first is None else _midnight(first) if _midnight(first) == first else _midnight(first) + DAY,
         None if last is None else _midnight(last + SECOND),

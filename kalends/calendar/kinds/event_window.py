@@ -22,9 +22,9 @@ from kalends.core.times import SECOND, DateTimeInput
 from kalends.store import Row
 from kalends.store.sql import UNSEEN_INSTANT, Sql, and_, join, placeholders
 
-# The order of an event list, and cursors for its next page.
+# The order of an event list, and the cursor for the next page.
 
-# Columns by `orderby` value. The ID comes last to make the order total.
+# Columns by `orderby` value. The ID comes last, so no two events are equal in the order.
 ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
     "start_date": ("start_utc", "published_at", "id"),
     "end_date": ("end_utc", "id"),
@@ -34,13 +34,13 @@ ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
     "distance": ("distance", "id"),
 }
 TIME_COLUMNS: Final = frozenset({"start_utc", "end_utc", "published_at", "modified_utc"})
-# Titles are ordered by their first characters only, because a cursor contains them and must fit into a URL.
+# Titles are sorted only by their first characters, because a cursor contains them and must fit into a URL.
 TITLE: Final = "left(r.title, 200)"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The position after an event in a sort order."""
+    """The position after an event in an order."""
 
     orderby: str
     order: str
@@ -89,7 +89,7 @@ def build_next_cursor(query: ListQuery, rows: list[Row], total: int) -> str | No
 
 
 def read_order(query: ListQuery) -> tuple[str, str]:
-    """Return the order and its direction. The default is start date, or publication date with `include`."""
+    """Return the order and the direction. The default is by start date or, with `include`, by publication date."""
     values = query.values
     orderby: str = values.get("orderby", "date" if "include" in values else "start_date")
     return orderby, values.get("order", "asc")
@@ -104,8 +104,8 @@ def build_order_by(query: ListQuery, prefix: LiteralString) -> Sql:
     direction: LiteralString = " DESC" if order == "desc" else ""
     columns: list[LiteralString] = [qualify_column(prefix, column) for column in ORDERS[orderby]]
     if orderby == "date" and prefix == "r.":
-        # Prevents index use: sorting the events in a window is cheaper than reading the site's events by publication
-        # date until enough of them are in the window.
+        # Keep the planner from using an index: sorting the events in the window is cheaper than reading the site's
+        # events by publication date until enough of them are in the window.
         columns[0] += " + interval '0'"
     return Sql(", ".join([column + direction for column in columns]))
 
@@ -126,9 +126,10 @@ def cursor_condition(query: ListQuery) -> Sql:
 
 
 def join_distance(query: ListQuery, start_from: datetime | None, start_to: datetime | None) -> Sql:
-    """Join each event with the distance to its nearest venue if the list is ordered by distance.
+    """Join each event with the distance to its nearest venue if the list is sorted by distance.
 
-    The query computes the distance once for each venue inside the circle, then looks up its events in the period.
+    The query computes the distance once for each venue inside the circle, then looks up the venue's events in the
+    period.
     """
     if read_order(query)[0] != "distance":
         return Sql("")
@@ -162,26 +163,26 @@ def read_radius(query: ListQuery) -> float:
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
-# Not an API parameter: set by operations that include events hidden from lists.
+# Not an API parameter. Operations set it to include events that lists hide.
 WITH_HIDDEN: Final = "with_hidden"
-# Exceeds the month number of December 9999.
+# More than the month number of December 9999.
 MAX_MONTHS: Final = 1_000_000
-# An event in duration class n (column `duration_class`) lasts less than 2^n hours.
+# An event in duration class n (column `duration_class`) takes less than 2^n hours.
 DURATION_CLASSES: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Inclusive start and end limits, in whole seconds; None means no limit."""
+    """Inclusive limits of starts and ends, in whole seconds; None means no limit."""
 
     start_from: datetime | None = None
     start_to: datetime | None = None
     end_from: datetime | None = None
     end_to: datetime | None = None
-    include_zero_length: bool = False  # includes a zero-length event one second before end_from
+    include_zero_length: bool = False  # whether to include a zero-length event one second before end_from
 
     def clauses(self, value: LiteralString = "?") -> list[Sql]:
-        """Return the conditions on events `r`; `value` is the placeholder for a date."""
+        """Return the conditions on events `r`. `value` is the placeholder for a date."""
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
             ("r.start_utc >= ", self.start_from),
             ("r.start_utc <= ", self.last_start),
@@ -192,36 +193,36 @@ class Window:
 
     @property
     def last_start(self) -> datetime | None:
-        """Return the latest possible start. No event ends before it starts, so `end_to` also limits the start."""
+        """Return the latest possible start. No event ends before it starts, so `end_to` limits the start, too."""
         return min((limit for limit in (self.start_to, self.end_to) if limit is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The clause for a date parameter. It sets a limit of the window instead of adding a condition."""
+    """The clause for a date parameter. Instead of adding a condition, it sets a limit of the window."""
 
     limit: str  # a Window attribute
     read_day: Callable[[DateTimeInput, str], datetime]  # converts a whole day to an instant
     step: timedelta = timedelta(0)  # makes the limit inclusive
-    replaces_default: bool = False  # a list with this parameter has no default window
+    replaces_default: bool = False  # whether a list with this parameter has no default window
 
     async def __call__(self, _: Any, __: ListQuery) -> Clause:
-        """Return no condition: `event_list.build_window` applies the limit."""
+        """Return no condition, because `event_list.build_window` applies the limit."""
         return Sql("")
 
 
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
     """Return disjoint branches of a list, each with its source `r` and its conditions.
 
-    Regardless of planner estimates, each branch forces the first applicable index: series, link, word or sort order.
-    It reads only events inside the window.
+    Each branch forces the first applicable index (series, link, word or order), whatever the planner estimates. It
+    reads only events inside the window.
     """
     listed = _plan_listed(query, window, clauses)
     return [*listed, _by_hidden(query, window, clauses)] if WITH_HIDDEN in query.values else listed
 
 
 def _by_hidden(query: ListQuery, window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
-    """Select events hidden from lists, which have a separate index."""
+    """Select hidden events, which have a separate index."""
     common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("r.hide_from_listings")]
     return Sql("events r"), and_([*common, *window.clauses(), *row_conditions(clauses)])
 
@@ -242,7 +243,7 @@ def _plan_listed(query: ListQuery, window: Window, clauses: list[Clause]) -> lis
 
 
 def split_window(window: Window) -> tuple[Window, Window | None]:
-    """Return two windows: for events that start in the window, and for events in progress when it begins."""
+    """Return two windows: one for events that start in the window, one for events in progress when it begins."""
     start_from, end_from = window.start_from, window.end_from
     if end_from is None:
         return window, None
@@ -257,17 +258,18 @@ def split_window(window: Window) -> tuple[Window, Window | None]:
 
 
 def select_running(window: Window, conditions: list[Sql]) -> Sql:
-    """Select the window's events that are in progress at its `end_from`."""
+    """Select the window's events that are in progress at `end_from`."""
     end_from = window.end_from or EARLIEST
     return still_running(end_from, window.start_from, and_([*conditions, *window.clauses()]))
 
 
 def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
-    """Select events that start in the window, through the series, link, word or start index."""
+    """Select events that start in the window, by means of the series, link, word or start index."""
     series = [clause for clause in clauses if isinstance(clause, SeriesCondition)]
     links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
     words = [clause for clause in clauses if isinstance(clause, TextCondition)]
-    # For a period sorted by start, the start index is always best. Hiding the dates lets PostgreSQL reuse the plan.
+    # For a period that is sorted by start, the start index is always best. Hide the dates, so PostgreSQL reuses the
+    # plan.
     is_period = window.start_from is not None and window.last_start is not None
     hides_dates = is_period and read_order(query)[0] == "start_date" and not (series or links or words)
     where = [*common, *window.clauses(UNSEEN_INSTANT if hides_dates else "?")]
@@ -290,13 +292,13 @@ def _by_series(query: ListQuery, series: SeriesCondition, window: Window) -> Sql
 
 
 def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> Sql:
-    """Match events that have all links, using the link indexes, which contain each event's start and visibility."""
+    """Match events that have all links. The link indexes contain each event's start and visibility."""
     limits = link_limits(query, window)
     return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
 
 
 def link_limits(query: ListQuery, window: Window) -> Sql:
-    """Return the conditions for links `l` whose events may be in the window."""
+    """Return the conditions on links `l` whose events may be in the window."""
     limits = Sql("")
     if query.statuses == ["publish"]:
         limits += Sql("AND l.listed")
@@ -308,7 +310,7 @@ def link_limits(query: ListQuery, window: Window) -> Sql:
 
 
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:
-    """Select events with these words in the window's months. OFFSET 0 forces the word index."""
+    """Select events with these words in the months of the window. OFFSET 0 forces the word index."""
     months = find_month_keys(window.start_from, window.last_start)
     when = Sql("AND r.month_keys && ?", months) if months is not None else Sql("")
     return (
@@ -321,7 +323,10 @@ def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sq
 
 
 def find_month_keys(first: datetime | None, last: datetime | None) -> list[int] | None:
-    """Return the `month_keys` that cover a period: months and groups of 10, 100, … months. None means no limit."""
+    """Return the `month_keys` that cover a period: single months, and groups of 10, 100, … months.
+
+    None means no limit.
+    """
     if first is None and last is None:
         return None
     low = 0 if first is None else 12 * first.year + first.month - 1
@@ -339,7 +344,7 @@ def find_month_keys(first: datetime | None, last: datetime | None) -> list[int] 
 def still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
     """Select events in progress at an instant: in duration class n, they began less than 2^n hours before it.
 
-    OFFSET 0 forces one lookup per class. The planner would otherwise read all past events in list order.
+    OFFSET 0 forces one lookup per class. Otherwise, the planner would read all past events in the order of the list.
     """
     classes = [(n, max(since, start_from or EARLIEST)) for n, since in duration_classes_before(instant)]
     return (
@@ -357,7 +362,7 @@ def still_running(instant: datetime, start_from: datetime | None, where: Sql) ->
 
 
 def duration_classes_before(instant: datetime, longer_than: timedelta = timedelta(0)) -> list[tuple[int, datetime]]:
-    """Return each class above a duration, and the earliest start of its events that may still be in progress."""
+    """Return each class above a duration, and the earliest start of an event in it that may still be in progress."""
     return [
         (n, instant - duration if instant - EARLIEST > duration else EARLIEST)
         for n, duration in enumerate(DURATION_CLASSES)

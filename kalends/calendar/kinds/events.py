@@ -58,20 +58,20 @@ from kalends.core.times import DateTimeInput, Span
 from kalends.series.storage import decode_parts
 from kalends.store import Row
 
-# Hashes of event passwords. They are slow to compute, so a leaked database does not reveal the passwords.
+# Hashes of event passwords. Computing them is slow, so a leaked database does not reveal the passwords.
 
 # The query parameter that unlocks a protected event.
 PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
 # One hash takes 32 MB of memory and 50 to 150 ms of CPU time.
 SCRYPT_OPTIONS: Final = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
-SLOW_PREFIX: Final = b"\x01"  # marks a slow hash; hashes from earlier versions have 32 bytes and no prefix
+SLOW_PREFIX: Final = b"\x01"  # marks a slow hash; a hash from an earlier version has 32 bytes and no prefix
 MAX_WAITING: Final = 16
 MAX_CACHED: Final = 1000
 
 
 def hash_fast(secret: bytes, password: str) -> bytes:
-    """Return the hash that earlier versions used, which still unlocks their events."""
+    """Return the hash of earlier versions. It still unlocks the events that were protected with it."""
     return credentials.keyed_hash(secret, "event-password", password)
 
 
@@ -82,8 +82,8 @@ def hash_slowly(secret: bytes, password: str) -> bytes:
 class PasswordHashes:
     """Computes slow hashes one at a time in a separate thread, and caches hashes of passwords in use.
 
-    A hash is cached only after its password unlocked an event or was set. Guesses therefore neither benefit from the
-    cache nor evict entries. The fast hash is the key, so no password stays in memory.
+    A hash is cached only after its password has unlocked an event or has been set. Guesses therefore neither benefit
+    from the cache nor evict entries. The cache's keys are fast hashes, so no password stays in memory.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ HASHES: Final = PasswordHashes()
 
 
 PLAIN: Final = Plain(EVENT_FIELDS)
-# In the JSON, links come between The Events Calendar's fields and extension fields.
+# In the JSON, links come after the fields of The Events Calendar and before the fields of the extension.
 ORIGINAL: Final = Plain(row for row in EVENT_FIELDS if not row.param.is_extension)
 FURTHER: Final = Plain(row for row in EVENT_FIELDS if row.param.is_extension)
 FLAGS: Final = names_of(row for row in EVENT_FIELDS if row.is_flag)
@@ -170,7 +170,7 @@ def build_event(row: Row, context: RenderContext) -> Event:
 
 
 def _build_series_reference(row: Row, context: RenderContext) -> SeriesReference | None:
-    """Return an event's series, or None if the event is public and the series is not."""
+    """Return an event's series, or None if the event is public but the series is not."""
     if row["series_id"] is None:
         return None
     facts = orjson.loads(row["series_facts"])
@@ -189,7 +189,7 @@ def _build_series_reference(row: Row, context: RenderContext) -> SeriesReference
 
 
 def hide_protected_attributes(event: Event) -> Event:
-    """Reduce a protected event to what is public: title, times and URLs (behaviour 6.3)."""
+    """Reduce a protected event to its public parts: title, times and URLs (behaviour 6.3)."""
     return replace(
         event,
         **_PUBLIC_DEFAULTS,
@@ -247,8 +247,8 @@ def serialize_event(event: Event, context: RenderContext) -> JsonObject:
         "series": serialize_series_reference(event.series, context) if event.series else None,
     }
     if event.is_locked:
-        # For a locked event, the API returns null for the state and booleans, and an empty website instead of the
-        # URL.
+        # For a locked event, the API returns null for the state and the booleans, and an empty string for the
+        # website.
         record.update({"all_day": None, "website": "", "event_status": None, **dict.fromkeys(FLAGS)})
     return record
 
@@ -273,7 +273,7 @@ def _sort_terms(terms: list[Term]) -> tuple[Term, ...]:
     return tuple(sorted(terms, key=lambda term: (_fold_cached(term.name), term.id)))
 
 
-# Sites have few terms, and every page repeats their names.
+# Sites have few terms, and every page repeats the terms' names.
 _fold_cached = lru_cache(maxsize=4096)(fold)
 
 
@@ -297,7 +297,7 @@ async def build_event_columns(context: WriteContext) -> Values:
 
 
 def derive_list_columns(values: Values, row: Row | None) -> Values:
-    """Return the columns that list filters use: the search text and whether the event is free."""
+    """Return the columns that list filters use: the search text, and whether the event is free."""
     return {
         "search_text": build_search_text(values, row, SEARCHED_COLUMNS),
         "is_free": merge_value(values, row, "cost") in FREE_COSTS,
@@ -305,7 +305,10 @@ def derive_list_columns(values: Values, row: Row | None) -> Values:
 
 
 def build_time_columns(context: WriteContext) -> Values:
-    """Build the time columns: wall times, time zone and instants. Omitted parameters keep their stored values."""
+    """Build the time columns: wall times, time zone and instants.
+
+    If a parameter is omitted, its stored value stays.
+    """
     arguments, row = context.arguments, context.row
     zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
     zone = zone or (row["timezone"] if row else context.site.timezone)
@@ -339,7 +342,8 @@ def _is_all_day(context: WriteContext, start: DateTimeInput, end: DateTimeInput,
     """Return whether the event lasts all day after the write.
 
     An update with a time of day but no `all_day` turns an all-day event into a timed one. The first and last second
-    of a day do not count as a time of day, so a client that writes back what it read changes nothing.
+    of a day do not count as a time of day, so that clients can write back what they have read without changing
+    anything.
     """
     arguments, row = context.arguments, context.row
     if "all_day" in arguments or row is None or not row["all_day"]:
@@ -351,7 +355,7 @@ def _is_all_day(context: WriteContext, start: DateTimeInput, end: DateTimeInput,
 
 
 def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
-    """Return a stored wall time. If the zone is unchanged, it keeps its instant, even in a repeated hour."""
+    """Return a stored wall time. If the zone is unchanged, the time keeps its instant, even in a repeated hour."""
     if row is None:
         raise AssertionError("a new event without its dates")
     wall = row[f"{side}_local"]

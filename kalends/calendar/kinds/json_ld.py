@@ -1,4 +1,4 @@
-"""Structured data (schema.org, JSON-LD) for an event, series, venue or organizer. All texts are plain text."""
+"""Structured data (schema.org, JSON-LD) for events, series, venues and organizers. All texts are plain text."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ PERIODS: Final = {"daily": "D", "weekly": "W", "monthly": "M", "yearly": "Y"}
 
 
 def describe_event_series(title: str, url: str, parts: Sequence[Part]) -> JsonObject:
-    """Describe a series with its rules, except rules that schema.org cannot express."""
+    """Describe a series with its rules. Omit rules that schema.org cannot express."""
     schedules = [schedule for part in parts if (schedule := describe_schedule(part)) is not None]
     described: JsonObject = {"@type": "EventSeries", "name": to_plain_text(title), "url": url}
     if schedules:
@@ -37,7 +37,7 @@ def describe_event_series(title: str, url: str, parts: Sequence[Part]) -> JsonOb
 
 
 def describe_schedule(part: Part) -> JsonObject | None:
-    """Describe a part's rule; return None if it has no rule or the rule uses set positions."""
+    """Describe the rule of a part. Return None if there is no rule or the rule uses set positions."""
     rule = part.rule
     if rule is None or rule.set_positions:
         return None
@@ -58,7 +58,7 @@ def describe_schedule(part: Part) -> JsonObject | None:
 
 
 def _describe_weekday(weekday: Weekday) -> str:
-    """Return the weekday's schema.org URL, or its iCalendar form if it has an ordinal."""
+    """Return the weekday's URL at schema.org. If the weekday has an ordinal, return the iCalendar form."""
     if weekday.ordinal is None:
         return f"{SCHEMA}{WEEKDAYS[weekday.day].capitalize()}"
     return f"{weekday.ordinal}{WEEKDAY_CODES[weekday.day]}"
@@ -67,7 +67,7 @@ def _describe_weekday(weekday: Weekday) -> str:
 CONTEXT: Final = {"@context": "https://schema.org"}
 MAX_TEXT_LENGTH: Final = 5000
 
-# schema.org has no status for sold-out events, so the offers state it.
+# schema.org has no status for sold-out events, so the offers state that an event is sold out.
 EVENT_STATUSES: Final = {
     SCHEDULED: "EventScheduled",
     CANCELLED: "EventCancelled",
@@ -108,7 +108,7 @@ def describe_event(event: Event, context: RenderContext) -> JsonObject:
 
 
 def describe_series(series: Series, context: RenderContext) -> JsonObject:
-    """Describe a series: its rules and the content that its dates share."""
+    """Describe a series: the rules, and the content that all its dates share."""
     content = describe_event(series.content, context)
     kept = ("description", "eventAttendanceMode", "image", "location", "organizer", "offers")
     return {
@@ -170,7 +170,7 @@ def _describe_organization(organizer: Organizer) -> JsonObject:
 
 
 def _build_offers(event: Event, context: RenderContext) -> JsonObject | None:
-    """Return one price or a price range; None if the cost contains neither a number nor “free”.
+    """Return one price or a price range; None if the cost contains neither a number nor the word “free”.
 
     A cancelled event has no offers. A sold-out event has an offer even without a price.
     """
@@ -189,14 +189,14 @@ def _build_offers(event: Event, context: RenderContext) -> JsonObject | None:
         "validFrom": format_datetime(event.date_utc).replace(" ", "T") + "Z",
     }
     if len(prices) > 1:
-        # Existing clients read each offer's `price`.
+        # Existing clients read the `price` of each offer.
         limits = {"price": prices[0], "lowPrice": prices[0], "highPrice": prices[-1]}
         return {"@type": "AggregateOffer", **limits, **common}
     return {"@type": "Offer", "price": prices[0], **common}
 
 
 def _unwrap(entries: list[JsonObject]) -> JsonObject | list[JsonObject]:
-    """Return a single entry as an object, which existing clients expect; several stay a list."""
+    """Return a single entry as an object, because existing clients expect this. Return several entries as a list."""
     return entries[0] if len(entries) == 1 else entries
 
 

@@ -13,11 +13,14 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql, and_, limit
 
-# Linked records: an event's venues, organizers, categories and tags, as dataclasses and as JSON.
+# Linked records (an event's venues, organizers, categories and tags), as dataclasses and as JSON.
 
 
 class LinkedRecord[R]:
-    """A record that an event links to; its JSON inside events is built on first use, because pages do not need it."""
+    """A record that an event links to.
+
+    Its JSON inside events is built on first use, because pages do not need any.
+    """
 
     __slots__ = ("_build_json", "_json", "record")
 
@@ -35,7 +38,7 @@ class LinkedRecord[R]:
 
 @dataclass(frozen=True, slots=True)
 class LinkedRecords:
-    """Records linked from a set of events, by ID; only records that the caller may see."""
+    """The records to which a set of events links, by ID. They include only records that the caller may see."""
 
     venues: Mapping[int, LinkedRecord[Venue]] = field(default_factory=dict[int, LinkedRecord[Venue]])
     organizers: Mapping[int, LinkedRecord[Organizer]] = field(default_factory=dict[int, LinkedRecord[Organizer]])
@@ -66,7 +69,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The caller of an operation. An anonymous caller has no user_id."""
+    """The caller of an operation. Anonymous callers have no user_id."""
 
     user_id: int | None = None
     role: str = "anonymous"
@@ -84,7 +87,7 @@ class RenderContext:
     api_url: str
     media_url: str = ""  # URL prefix for image files
     linked: LinkedRecords = field(default_factory=LinkedRecords)
-    # Password-protected events that this caller has not unlocked.
+    # Password-protected events that the caller has not unlocked.
     locked_ids: frozenset[int] = frozenset()
 
     @property
@@ -94,19 +97,19 @@ class RenderContext:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """A list request: its parsed parameters, and permission conditions for its filters."""
+    """A list request: its parsed parameters, and the permission conditions for its filters."""
 
     transaction: Transaction
     values: Mapping[str, Any]
     actor: Actor
     page: int
     per_page: int
-    # The rows that the caller may see: a condition and, if statuses alone suffice, a list of statuses.
+    # The rows that the caller may see: a condition and, if the statuses alone decide, a list of statuses.
     visible: Sql
     statuses: Sequence[str] | None
     editable: Sql
     readable: Sql
-    derived: dict[str, Any] = field(default_factory=dict[str, Any])  # values computed once from the parameters
+    derived: dict[str, Any] = field(default_factory=dict[str, Any])  # computed once from the parameters
 
     @property
     def site(self) -> Site:
@@ -119,7 +122,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """A record about to be written. `row` is its current row, or None for a new record."""
+    """A record that is about to be written. `row` is its current row, or None for a new record."""
 
     transaction: Transaction
     arguments: Mapping[str, Any]
@@ -135,7 +138,7 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class LinkCondition:
-    """The condition that an event is linked to any of `ids`, usable per row or as a set of event IDs."""
+    """The condition that an event links to any of `ids`. It can check a row or select a set of event IDs."""
 
     site_id: int
     table: LiteralString
@@ -148,7 +151,7 @@ class LinkCondition:
         return self.column[0]
 
     def row_condition(self) -> Sql:
-        # OFFSET 0 keeps the planner from reading all links of these records.
+        # OFFSET 0 keeps the planner from reading all links to these records.
         return Sql(
             "EXISTS (SELECT FROM " + self.table + " l"
             " WHERE l.site_id = ? AND l.event_id = r.id AND l." + self.column + " = ANY(?) OFFSET 0)",
@@ -179,15 +182,15 @@ class SeriesCondition:
 
 @dataclass(frozen=True, slots=True)
 class PasswordCondition:
-    """The condition that an event has no password or the caller may read it in full."""
+    """The condition that an event has no password, or that the caller may read the event in full."""
 
     row_condition: Sql
-    protected: bool | None  # True if it matches all protected events, False if none, None if some
+    protected: bool | None  # True if the condition matches all protected events, False if none, None if some
 
 
-# A filter condition. Some types can be looked up in more than one index: see event_window.plan_branches.
+# A filter condition. Some types can be looked up in several indexes: see event_window.plan_branches.
 Clause = Sql | LinkCondition | SeriesCondition | TextCondition | PasswordCondition
-# Builds a filter condition from the parameter's value. An empty fragment means no condition.
+# Builds a filter condition from the value of the parameter. An empty fragment means no condition.
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
 
@@ -256,7 +259,7 @@ def validates_only(check: Callable[[Any, ListQuery], Awaitable[None]]) -> Clause
 
 
 async def no_condition(_: Any, __: ListQuery) -> Clause:
-    """Return no condition: the permissions, the order or the plan of the whole list reads the parameter."""
+    """Return no condition, because the permissions, the order or the plan of the whole list use the parameter."""
     return Sql("")
 
 
@@ -276,7 +279,10 @@ def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> 
 
 
 def build_page_and_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build a statement that returns a page of rows, each with the total. An empty page yields one with a null ID."""
+    """Build a statement that returns the rows of a page, each with the total.
+
+    For an empty page, it returns a row with a null ID.
+    """
     return (
         Sql("SELECT t.total, p.* FROM (SELECT (")
         + kind.reads.total_query(kind, query, clauses)
@@ -289,7 +295,7 @@ def build_page_and_total_query(kind: "Kind", query: ListQuery, clauses: list[Cla
 class Columns:
     """A SELECT list: columns of table `r`, and computed columns as expressions by name.
 
-    The names are needed when one statement returns rows of several kinds as unnamed values.
+    Names are needed because one statement can return rows of several kinds, with unnamed values.
     """
 
     __slots__ = ("_computed", "_stored", "computed_names", "names", "sql")
@@ -317,17 +323,19 @@ class Reads:
     total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
     page_and_total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_and_total_query
     max_per_page: int = MAX_PER_PAGE
-    # Visible records of a kind without statuses. None means all, if the caller may read the kind.
+    # The condition for visible records, for a kind without statuses. None means all records, if the caller may read
+    # the kind.
     visible: Callable[[Actor], Sql] | None = None
-    # Returns the cursor for the next page, for kinds with cursor paging.
+    # Returns the cursor for the next page; only for kinds whose lists have cursors.
     next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
     # When a list expires without a write (for example at midnight); None means never.
     expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
-    # Whether a record's JSON changes over time without a write. If so, responses that contain it are not cached.
+    # Whether the JSON of a record changes over time even without a write. If it does, responses with it are not
+    # cached.
     depends_on_now: bool = False
-    # Filters on protected fields. They apply only to unlocked events, so results leak nothing.
+    # Filters on protected fields. They match only unlocked events, so that results reveal nothing.
     password_guarded_filters: frozenset[str] = frozenset()
-    # Returns the structured data, which only responses with a single record include.
+    # Returns structured data. Only responses with a single record include it.
     to_json_ld: Callable[[Any, RenderContext], JsonObject] | None = None
 
     def row_to_json(self, row: Row, context: RenderContext) -> JsonObject:
@@ -337,17 +345,20 @@ class Reads:
 @dataclass(frozen=True, slots=True)
 class Writes:
     to_columns: Callable[[WriteContext], Awaitable[Values]]
-    # Columns that store the argument unchanged. A restore writes them back unchanged.
+    # Columns that store the argument unchanged. A restore writes their stored values back unchanged.
     passthrough_columns: tuple[LiteralString, ...] = ()
-    # Changing these columns raises an event's SEQUENCE in calendar feeds: time, place, status and state.
+    # Changes to these columns raise an event's SEQUENCE in calendar feeds: time, place, status and state.
     sequence_columns: frozenset[str] = frozenset()
-    # Called after an update with the previous row and the changed columns, under the same lock.
+    # Called after an update with the previous row and the changed columns, under the lock of the update.
     after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A record kind: its API parameters, and how it is read and written. Its table has the same name."""
+    """A record kind: its API parameters, and how its records are read and written.
+
+    Its name is also its table's name.
+    """
 
     name: LiteralString
     singular: LiteralString
@@ -357,15 +368,15 @@ class Kind:
     reads: Reads
     writes: Writes
     links: tuple[Link, ...] = ()
-    is_post: bool = True  # has an author, a status and a publication date, and can be trashed
+    is_post: bool = True  # whether records have an author, a status and a publication date, and can be trashed
     is_event: bool = False
-    is_nested: bool = False  # a term that can have a parent
+    is_nested: bool = False  # whether records are terms that can have a parent
     is_media: bool = False
-    is_extension: bool = False  # served under EXTENSION_PATH
+    is_extension: bool = False  # whether the routes are below EXTENSION_PATH
 
     @property
     def is_shared(self) -> bool:
-        """Return whether writes reuse a published record with identical data instead of adding a duplicate."""
+        """Return whether a write reuses a published record with identical data instead of adding a duplicate."""
         return self.is_post and not self.is_event
 
     @property

@@ -1,7 +1,7 @@
 """SQL for a page of events and its total. The cost does not grow with the number of past events.
 
-A page reads the start index. Events that began before the window and are still in progress are found by duration
-class. A total is a sum over days.
+A page is read from the start index. Events that began before the window and are still in progress are found by their
+duration class. A total is a sum over days.
 """
 
 from datetime import datetime
@@ -45,16 +45,16 @@ from kalends.store.sql import UNSEEN_DAY, UNSEEN_INSTANT, UNSEEN_TEXTS, Sql, joi
 
 
 def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the page query. It selects IDs using only indexes, then reads their rows."""
+    """Build the query for a page. It selects IDs using only indexes, and then reads the rows with these IDs."""
     return _select_page(kind, query, Sql("(") + join(" UNION ALL ", _select_keys(query, clauses)) + Sql(")"))
 
 
 def build_event_page_and_total_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the query for a page and its total. A search reads the word index once for both."""
+    """Build the query for a page and its total. A search reads the word index only once for both."""
     indexes = {type(clause) for clause in clauses} & {LinkCondition, SeriesCondition, TextCondition}
     if indexes != {TextCondition} or "cursor" in query.values or hides_subsequent(query):
         return build_page_and_total_query(kind, query, clauses)
-    # Each non-empty branch returns at least one row, so the rows contain the counts of all branches.
+    # Each non-empty branch returns at least one row, so the rows contain the count of every branch.
     return (
         Sql("WITH matches AS MATERIALIZED (")
         + join(" UNION ALL ", _select_keys(query, clauses, with_counts=True))
@@ -69,7 +69,7 @@ def build_event_page_and_total_query(kind: Kind, query: ListQuery, clauses: list
 
 
 def _select_keys(query: ListQuery, clauses: list[Clause], *, with_counts: bool = False) -> list[Sql]:
-    """Return a page's branches. Each selects the sort columns of as many rows as the page may need."""
+    """Return the branches of a page. Each branch selects the sort columns of as many rows as the page may need."""
     orderby, _ = read_order(query)
     keys: LiteralString = ", ".join([qualify_column("r.", column) + " AS " + column for column in ORDERS[orderby]])
     by_cursor = "cursor" in query.values
@@ -107,18 +107,18 @@ def _limit_and_offset(query: ListQuery) -> tuple[int, int]:
 
 
 def _plan_page(query: ListQuery, window: Window, clauses: list[Clause], count: int) -> list[tuple[Sql, Sql]]:
-    """Return the branches of a list. If possible, the first one reads a link index in list order."""
+    """Return the branches of a list. If possible, the first branch reads a link index in the order of the list."""
     if hides_subsequent(query):
         return plan_first_dates(query, window, clauses, count)
     if read_order(query)[0] == "end_date" and window.start_from is not None:
-        # Redundant given the start condition, but shows the planner where to begin in the end index.
+        # This follows from the condition on the start, but shows the planner where to begin in the end index.
         clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
     starting, *others = plan_branches(query, window, clauses)
     return [plan_link_page(query, window, clauses, count) or starting, *others]
 
 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the query for the exact total: with no filter or one link, a sum over days; otherwise a count."""
+    """Build the query for the exact total: a sum over days if there is no filter or one link, otherwise a count."""
     window = build_window(query)
     if not hides_subsequent(query):
         return _build_total(query, window, clauses)
@@ -154,7 +154,7 @@ def _build_total_by_days(query: ListQuery, window: Window, _: list[Clause]) -> S
 def _count_contained(query: ListQuery, start_from: datetime | None, end_to: datetime | None) -> Sql:
     """Count events inside a period: events that start late enough, minus events that end too late.
 
-    Events that start too early and end too late are only in the second number, so they are added back.
+    Events that start too early and also end too late are counted only in the second number, so add them back.
     """
     if start_from is None and end_to is None:
         return Sql("SELECT") + _sum_days(query, "starts", None)
@@ -167,7 +167,7 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
     if end_to < start_from:
         return Sql("SELECT 0::bigint")
     classes = duration_classes_before(end_to, longer_than=end_to - start_from)
-    # OFFSET 0 forces one lookup per class. The planner would otherwise read all past events in the longer classes.
+    # OFFSET 0 forces one lookup per class. Otherwise, the planner would read all past events in the longer classes.
     around = Sql(
         """(SELECT count(*) FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
             CROSS JOIN LATERAL (
@@ -181,7 +181,7 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
 
 
 def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:
-    """Count events that end late enough, minus those that start too late, plus zero-length events at the start."""
+    """Count events that end late enough, minus events that start too late, plus zero-length events at the start."""
     start_to, end_from = window.start_to, window.end_from
     total = Sql("SELECT") + _count_since(query, "end", end_from)
     if start_to is not None:
@@ -200,7 +200,7 @@ def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:
 
 
 def _count_since(query: ListQuery, side: str, instant: datetime | None) -> Sql:
-    """Count events that start (or end) at or after an instant: the rest of its day, plus all later days."""
+    """Count events that start (or end) at or after an instant: on the rest of its day, and on all later days."""
     if instant is None:
         return _sum_days(query, "starts", None)
     column: LiteralString = "r.start_utc" if side == "start" else "r.end_utc"

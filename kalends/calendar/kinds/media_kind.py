@@ -83,7 +83,7 @@ async def build_media_columns(context: WriteContext) -> Values:
 
 
 async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
-    """Give all records with the image a new revision if visitors see a change, and recreate outdated sizes."""
+    """If visitors see a change, raise the revision of all records with the image. Also recreate outdated sizes."""
     if set(columns) & {*DESCRIPTIVE_FIELDS, "url"}:
         await media_storage.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:

@@ -1,4 +1,4 @@
-"""Common parts of events, venues and organizers: author, status, publication date, trash, search."""
+"""What events, venues and organizers have in common: author, status, publication date, trash, search."""
 
 import re
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ from kalends.store.sql import Sql, and_
 DESCRIPTIVE_FIELDS = ("alt_text", "caption", "focus_x", "focus_y")
 
 
-# In JSON order. The worker adds `sizes` after an upload.
+# In the order of the JSON. The worker adds `sizes` after an upload.
 IMAGE_ATTRIBUTES = (
     *("url", "id", "extension", "width", "height", "filesize", "sizes", "alt_text", "caption", "focus_x", "focus_y"),
 )
@@ -71,7 +71,7 @@ def build_image(values: Mapping[str, Any], context: RenderContext) -> Image:
 
 
 def serialize_image(image: Image) -> JsonObject:
-    """Serialize an image; `sizes` is absent until the worker has created them."""
+    """Serialize an image. `sizes` is missing until the worker has created the sizes."""
     record = dict(zip(IMAGE_ATTRIBUTES, get_image_attributes(image), strict=True))
     if not image.sizes:
         del record["sizes"]
@@ -79,12 +79,12 @@ def serialize_image(image: Image) -> JsonObject:
 
 
 def build_sizes(sizes: Mapping[str, Mapping[str, Any]], context: RenderContext) -> Mapping[str, JsonObject]:
-    """Replace file names in stored sizes with URLs."""
+    """Replace the file names in stored sizes with URLs."""
     return {name: _build_size(size, context) for name, size in sizes.items()}
 
 
 def build_file_url(name: str, context: RenderContext) -> str:
-    """Return the URL of a media library file, which is stored by name; return other URLs unchanged."""
+    """Return the URL of a media library file, which is stored by name. Return any other URL unchanged."""
     return name if "/" in name else f"{context.media_url}/{make_key(context.site.id, name)}"
 
 
@@ -107,7 +107,7 @@ INLINE_IMAGES_COLUMN: LiteralString = """CASE WHEN r.inline_image_ids IS NOT NUL
             SELECT jsonb_object_agg(m.id, m.url)::text
             FROM media m WHERE m.site_id = r.site_id AND m.id = ANY(r.inline_image_ids)) END"""
 
-# The columns that every post's JSON needs.
+# The columns that the JSON of every post needs.
 POST_COLUMNS = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
     *("description", "image_id"),
@@ -158,13 +158,13 @@ def build_post(row: Row, context: RenderContext, collection: str) -> dict[str, A
 
 
 def build_post_url(row: Row, context: RenderContext, collection: str) -> str:
-    """Return the public page's URL, or a permanent link by ID if the record has no page."""
+    """Return the URL of the public page. If the record has no page, return a permanent link by ID."""
     has_page = row["slug"] and row["status"] in ("publish", "private")
     return f"{context.base_url}/{collection}/{row['slug']}/" if has_page else f"{context.base_url}/?p={row['id']}"
 
 
 def serialize_post(post: Post, context: RenderContext) -> JsonObject:
-    """Serialize the fields at the start of every post's JSON."""
+    """Serialize the fields at the start of the JSON of every post."""
     site, host = context.site, _extract_host(context.base_url)
     zone, global_id = site.timezone, f"{host}?id={post.id}"
     lineage = [global_id]
@@ -184,7 +184,7 @@ def serialize_post(post: Post, context: RenderContext) -> JsonObject:
     }
 
 
-@lru_cache(maxsize=256)  # bounded, because hosts come from requests
+@lru_cache(maxsize=256)  # limited, because hosts come from requests
 def _extract_host(base_url: str) -> str:
     return base_url.partition("://")[2].partition("/")[0].partition(":")[0]
 
@@ -194,7 +194,7 @@ async def build_post_columns(
 ) -> Values:
     """Build the columns that all posts share.
 
-    `title` is the parameter for the record's name. `allow_empty_slug` permits a draft without a slug.
+    `title` is the parameter for the record's title or name. `allow_empty_slug` permits a draft without a slug.
     """
     arguments, row, tx = context.arguments, context.row, context.transaction
     values: Values = {}
@@ -217,7 +217,7 @@ async def build_post_columns(
 async def refer_to_images(tx: Transaction, html: str) -> str:
     """Replace image URLs in sanitized HTML with media library references where possible; drop unknown references.
 
-    A client that writes back what it read sends file URLs, which become references again.
+    If a client writes back what it has read, it sends file URLs. They become references again.
     """
     sources = find_sources(html)
     if not sources:
@@ -244,7 +244,7 @@ async def _resolve_author(context: WriteContext) -> int:
 
 
 async def _resolve_image(context: WriteContext) -> int | None:
-    """Return the ID of an existing image. The caller has already resolved URLs to IDs."""
+    """Return the ID of an existing image. The caller has already replaced URLs with IDs."""
     image_id: int | None = context.arguments["image"]
     if image_id is not None and not await record_tables.find_existing_ids(context.transaction, "media", [image_id]):
         raise errors.invalid("image", "there is no image {image} in the media library.", image=image_id)
@@ -261,7 +261,7 @@ def _set_status(context: WriteContext, values: Values) -> None:
 
 
 def resolve_publication(context: WriteContext) -> tuple[str, datetime]:
-    """Return the status and publication date after a write. The date decides between `publish` and `future`."""
+    """Return the status and publication date after a write. The date decides whether it is `publish` or `future`."""
     arguments, row, tx = context.arguments, context.row, context.transaction
     published_at: datetime = row["published_at"] if row else tx.now
     has_date = "date_utc" in arguments or "date" in arguments
@@ -275,7 +275,7 @@ def resolve_publication(context: WriteContext) -> tuple[str, datetime]:
         if requested == "trash":
             raise errors.invalid("status", "must not be trash for a new record.")
     elif requested is None:
-        # If the status is omitted, it changes only if a new date publishes or schedules the record.
+        # Without a status in the request, the status changes only if a new date publishes or schedules the record.
         requested = str(row["status"])
         if requested not in ("publish", "future") or not has_date:
             return requested, published_at
@@ -284,7 +284,7 @@ def resolve_publication(context: WriteContext) -> tuple[str, datetime]:
 
 
 def _read_publication_date(context: WriteContext, name: str, zone: str) -> datetime:
-    """Return the instant; raise unless its year can be represented in every time zone."""
+    """Return the instant. Raise unless its year can be represented in every time zone."""
     try:
         instant = times.to_utc(date_forms.make_absolute(context.arguments[name], context.transaction.now, zone), zone)
     except errors.InvalidValue as error:
@@ -313,7 +313,7 @@ async def _set_slug(context: WriteContext, table: LiteralString, values: Values,
 
 
 def plan_status(row: Row, status: str, now: datetime) -> Values:
-    """Return the columns that change with a new status. If they include a slug, it might already be in use."""
+    """Return the columns that change with a new status. If one of them is the slug, it may be in use already."""
     columns: Values = {"status": status, **trash_columns(row, status, now)}
     if row["slug"] and "trashed_at" in columns:
         columns["slug"] = row["slug"] + TRASHED_SUFFIX if status == "trash" else strip_trashed_suffix(row["slug"])
@@ -342,7 +342,7 @@ def newest_first(_: ListQuery) -> Sql:
 
 
 def search_clause(value: str) -> Sql:
-    """Match records whose text contains every word and no excluded word; text and words are folded alike."""
+    """Match records whose text contains all words but no excluded word. The text and the words are folded alike."""
     words = read_search(value)
     return and_(
         [
@@ -355,8 +355,8 @@ def search_clause(value: str) -> Sql:
 def _word_clause(word: str) -> Sql:
     """Match a word, using the trigram index only if the word has three consecutive letters.
 
-    For other words, the generic plan that PostgreSQL caches after a few requests would read the whole index. That
-    takes ten times as long as reading the rows.
+    For other words, PostgreSQL would cache a generic plan that reads the whole index. That takes ten times as long as
+    reading the rows.
     """
     if has_trigram(word):
         return Sql("r.search_text LIKE ?", like_pattern(word))
@@ -372,7 +372,7 @@ SEARCH = params.text(_clean_search, allow_empty=False)
 
 
 def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
-    """Return the list parameters for venues and organizers."""
+    """Return the list parameters that venues and organizers have."""
 
     async def linked_to_event(event_id: int, query: ListQuery) -> Sql:
         return await build_event_link_clause(event_id, query, "event", link_table, column)
@@ -419,19 +419,19 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
 
 
 def omit_empty(record: JsonObject) -> JsonObject:
-    """Remove empty fields, as in venue and organizer JSON."""
+    """Remove empty fields, as in the JSON of venues and organizers."""
     return {key: value for key, value in record.items() if value != "" and value is not None}
 
 
 def merge_value(values: Values, row: Row | None, column: LiteralString) -> Any:
-    """Return a column's value after the write."""
+    """Return the value of a column after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
 
 
 def build_search_text(
     values: Values, row: Row | None, html: tuple[LiteralString, ...], plain: tuple[LiteralString, ...] = ()
 ) -> str:
-    """Build the searchable text from HTML columns and plain text columns."""
+    """Build the search text from HTML columns and plain text columns."""
     texts = [to_plain_text(str(merge_value(values, row, column))) for column in html]
     texts += [str(merge_value(values, row, column)) for column in plain]
     return "\n".join(fold(text) for text in texts if text)

@@ -1,4 +1,4 @@
-"""Series: rules that create events, called the dates of the series."""
+"""Series: rules that create events. These events are called the dates of the series."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -32,9 +32,9 @@ from kalends.store import Row
 
 MAX_ADDED: Final = 500
 MAX_REMOVED: Final = 1000
-MAX_CHANGES: Final = 100  # rule changes and, counted separately, content changes
+MAX_CHANGES: Final = 100  # maximum number of rule changes, and also of content changes
 LINK_COLUMNS: Final[tuple[LiteralString, ...]] = tuple(f"{link.column}s" for link in EVENTS.links)
-# Event content that a series determines. Maps columns and links to their names in `own_fields`.
+# Event content that a series determines: maps columns and links to their names in `own_fields`.
 CONTENT_FIELDS: Final[Mapping[LiteralString, str]] = {
     "title": "title",
     "description": "description",
@@ -46,7 +46,7 @@ CONTENT_FIELDS: Final[Mapping[LiteralString, str]] = {
     **{f"{link.column}s": link.param for link in EVENTS.links},
 }
 TIMES: Final = "times"
-# The parameters that share one field in `own_fields`.
+# These parameters share one field in `own_fields`.
 TIME_PARAMS: Final = frozenset({"start_date", "end_date", "timezone", "all_day"})
 # Defaults for event columns that a write does not set.
 CONTENT_DEFAULTS: Final[Mapping[str, Any]] = {
@@ -57,7 +57,7 @@ CONTENT_DEFAULTS: Final[Mapping[str, Any]] = {
     "password_hash": None,
     **{name: [] for name in LINK_COLUMNS},
 }
-# Event fields that a series does not have.
+# Fields of events that series do not have.
 EVENT_ONLY: Final = ("series",)
 
 
@@ -156,7 +156,7 @@ async def _reject_write(context: WriteContext) -> Values:
 
 
 def _read_rule(value: object) -> object:
-    """Accept an RRULE or an object; the operation parses it, because UNTIL depends on the time zone."""
+    """Accept an RRULE or an object. The operation parses the rule, because UNTIL depends on the time zone."""
     if isinstance(value, str) or (isinstance(value, dict) and value):
         return value  # pyright: ignore[reportUnknownVariableType]
     raise InvalidValue("must be an RRULE, such as FREQ=WEEKLY;BYDAY=TU, or an object with `frequency`.")

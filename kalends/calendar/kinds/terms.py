@@ -50,7 +50,7 @@ def clean_slug(value: str, limit: int = 2000) -> str:
 
 
 def term_fields(name_description: str) -> tuple[Param, ...]:
-    """Return a term's parameters. `name_description` describes the parameter `name`."""
+    """Return the parameters of a term. `name_description` describes the parameter `name`."""
     return (
         param("name", params.text(clean_name, allow_empty=False), name_description, required=True),
         param("description", params.text(clean_term_description), "The description"),
@@ -71,7 +71,7 @@ def build_term(row: Row, url: str, parent: int = 0) -> Term:
 
 
 def serialize_term(term: Term, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
-    """Serialize the fields at the start of every term's JSON."""
+    """Serialize the fields at the start of the JSON of every term."""
     return {
         "id": term.id,
         "count": term.count,
@@ -114,7 +114,7 @@ async def build_term_columns(
     is_nested: bool = False,
     sets_parent: bool = False,
 ) -> Values:
-    """Build a term's columns. `parent` is its parent after the write."""
+    """Build the columns of a term. `parent` is the term's parent after the write."""
     arguments, row = context.arguments, context.row
     values: Values = {}
     if "name" in arguments:
@@ -136,8 +136,8 @@ async def build_term_columns(
 async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None, *, is_nested: bool) -> str:
     """Choose a new term's slug.
 
-    If a given slug is in use, add a number. Without a slug, reject a name that another term with the same parent
-    uses.
+    If the requested slug is in use, add a number. If no slug is requested, reject a name that another term with the
+    same parent has.
     """
     tx, arguments = context.transaction, context.arguments
     if arguments.get("slug"):
@@ -166,7 +166,7 @@ def order_terms(query: ListQuery) -> Sql:
     column = ORDERS.get(values.get("orderby", "name"))
     direction: LiteralString = "DESC" if values.get("order") == "desc" else "ASC"
     if column is None:
-        # `orderby=include` keeps the order of the given IDs.
+        # `orderby=include` keeps the order of the requested IDs.
         ids = values.get("include") or []
         return Sql("array_position(?::bigint[], r.id) " + direction + ", r.name_folded, r.id", ids)
     return Sql(column + " " + direction + ", r.id " + direction)
@@ -193,7 +193,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return Sql("NOT r.id = ANY(?)", await require_known(ids, query, "exclude"))
 
     async def hide_empty(value: bool, query: ListQuery) -> Sql:
-        # An event's terms are listed even if the event is not published.
+        # The terms of an event are listed even if the event is not published.
         is_for_event = "post" in query.values or "event" in query.values
         return Sql("r.count > 0") if value and not is_for_event else Sql("")
 
@@ -202,7 +202,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return await build_event_link_clause(event_id, query, name, link_table, column)
 
     async def linked_to_post(event_id: int, query: ListQuery) -> Sql:
-        # `event` is an alias of `post` and takes precedence.
+        # `event` is another name for `post` and takes precedence.
         return Sql("") if "event" in query.values else await linked_to_event(event_id, query)
 
     return (
@@ -232,7 +232,7 @@ async def build_event_link_clause(
 ) -> Sql:
     """Match records linked to an event.
 
-    Raise if the event does not exist; match nothing unless the caller may read the event in full.
+    Raise if the event does not exist. Match nothing unless the caller may read the event in full.
     """
     row = await find_event(event_id, query, name)
     if not row["open"]:
@@ -257,7 +257,7 @@ async def find_event(event_id: int, query: ListQuery, name: str) -> Row:
     return row
 
 
-# Event categories: terms that can be nested through a parent.
+# Event categories: terms that can be nested.
 
 CATEGORY_TAXONOMY = ("tribe_events_cat", "categories")
 
@@ -292,7 +292,8 @@ async def build_category_columns(context: WriteContext) -> Values:
 async def after_category_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
     """Record changes to records that depend on a moved or renamed category.
 
-    After a move, other filters match its events. Its descendants' URLs contain its slug and its ancestors' slugs.
+    After a move, other filters match the category's events. The URLs of its descendants contain its slug and the
+    slugs of its ancestors.
     """
     if "parent" in columns:
         await record_category_event_changes(tx, row["id"])
@@ -301,7 +302,7 @@ async def after_category_update(tx: Transaction, row: Row, columns: Collection[s
 
 
 async def _check_parent(context: WriteContext, parent: int) -> None:
-    """Raise unless the parent exists and is not the category itself or one of its descendants."""
+    """Raise unless the parent exists and is neither the category itself nor one of its descendants."""
     ancestors = await context.transaction.fetch_all(
         Sql(
             """
@@ -349,7 +350,7 @@ CATEGORIES = Kind(
     reads=Reads(
         columns=Columns(
             *("id", "revision", "parent", "name", "slug", "description", "count"),
-            # The slugs from the top of the tree down to the category itself.
+            # The slugs from the top category down to this one.
             computed={
                 "path": """CASE WHEN r.parent IS NULL THEN r.slug ELSE (
                 WITH RECURSIVE up (parent, path, depth) AS (
@@ -372,7 +373,7 @@ CATEGORIES = Kind(
 )
 
 
-# Event tags: flat terms.
+# Event tags: terms without a hierarchy.
 
 TAG_TAXONOMY = ("post_tag", "tags")
 

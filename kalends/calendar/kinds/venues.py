@@ -28,7 +28,7 @@ from kalends.store import Row
 
 SEARCH_COLUMNS: tuple[LiteralString, ...] = ("address", "city", "province", "state", "stateprovince", "zip", "phone")
 PLAIN = Plain(VENUE_FIELDS)
-# The order in which The Events Calendar documents its parameters, then other parameters.
+# Parameters in the order in which The Events Calendar documents them; all others follow.
 FIRST_PARAMS = (
     *("show_map", "show_map_link", "address", "city", "country", "province", "state", "zip", "phone"),
     *("stateprovince", "website"),
@@ -59,7 +59,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
     values.update({row.name: arguments[row.name] for row in VENUE_FIELDS if row.name in arguments})
     if (merge_value(values, row, "geo_lat") in ("", None)) != (merge_value(values, row, "geo_lng") in ("", None)):
         raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` must be sent together.")
-    # Keep an explicit `stateprovince`; recompute it only if the stored value was derived.
+    # Keep a `stateprovince` that was set explicitly. Recompute it only if the stored value was derived.
     is_derived = row is None or row["stateprovince"] == _derive_state_province({}, row)
     if "stateprovince" not in arguments and is_derived:
         values["stateprovince"] = _derive_state_province(values, row)
@@ -68,7 +68,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
 
 
 def _derive_state_province(values: Values, row: Row | None) -> object:
-    """Return the state if the country is the United States or empty, otherwise the province."""
+    """Return the state if the country is the United States or empty; otherwise return the province."""
     state, province = merge_value(values, row, "state"), merge_value(values, row, "province")
     is_american = merge_value(values, row, "country") in ("", "US", "United States")
     return (state or province) if is_american else (province or state)

@@ -1,7 +1,7 @@
 """Queries for the public calendar pages: days of a month, nearest days with events, similar events, main categories.
 
-They take the same parameters as a list and apply the same visibility. An event's day is the day in its local time,
-as shown on the page.
+The queries take the same parameters as a list and apply the same visibility. An event's day is the day in the event's
+local time, as shown on the page.
 """
 
 from collections.abc import Callable
@@ -34,14 +34,14 @@ from kalends.store import Row
 from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
-# An event that ends by 06:00 belongs to the day before. `rendering/cards.py` applies the same rule.
+# An event that ends by 06:00 belongs to the previous day. `rendering/cards.py` applies the same rule.
 NIGHT: LiteralString = "interval '6 hours 1 second'"
 EFFECTIVE_END: LiteralString = (
     "greatest(r.start_local, CASE WHEN r.all_day THEN r.end_local ELSE r.end_local - " + NIGHT + " END)"
 )
 # Maximum number of multi-day events on one page.
 MAX_MULTI_DAY: Final = 200
-# Maximum number of upcoming events to count per category when ordering the navigation.
+# Maximum number of upcoming events to count per category when sorting the navigation.
 MAX_UPCOMING: Final = 20
 DATE_PARAMS: Final = frozenset(
     {
@@ -52,7 +52,7 @@ DATE_PARAMS: Final = frozenset(
 
 
 def _with_filter(name: LiteralString, clause: Callable[[Any], Sql]) -> Kind:
-    """Return the event kind with an additional filter that no API parameter sets."""
+    """Return the event kind with one more filter, which no API parameter sets."""
     added = Filter(Param(name, Type({}, lambda value: value), ""), value_clause(clause))
     return replace(EVENTS, filters=(*EVENTS.filters, added))
 
@@ -74,7 +74,7 @@ OTHER_EVENTS: Final = _with_filter("other_series", lambda series_id: Sql("r.seri
 
 
 async def list_days(context: OperationContext, first: date, last: date, max_per_day: int) -> list[Row]:
-    """List events in a range of days: all multi-day events, and the first few on each day with the day's total.
+    """List events in a range of days: all multi-day events, and the first few per day with the day's total.
 
     If only one event would remain on a day, it is listed too, because a link to it takes as much room.
 
@@ -156,7 +156,7 @@ async def list_running(context: OperationContext, begin: datetime, first: date, 
 
 
 async def find_day_before(context: OperationContext, first: date) -> date | None:
-    """Find the last day with events before `first`."""
+    """Find the last day before `first` that has events."""
     row = await _find_first(
         context,
         {"ends_before": make_date_filter(_shift_day(first, 2)), "orderby": "end_date", "order": "desc"},
@@ -176,9 +176,9 @@ async def find_day_after(context: OperationContext, last: date) -> date | None:
 
 
 async def list_similar(context: OperationContext, event: Event, limit: int) -> tuple[list[Event], tuple[str, ...]]:
-    """List the next events in the same categories, then at the same venues, then any; skip events in its series.
+    """List upcoming events like this one: same categories first, then same venues, then all others.
 
-    Return them with the cache tags of their source lists.
+    Skip events in the same series. Also return the cache tags of the lists from which the events come.
     """
     attempts: list[dict[str, Any]] = []
     others = {"other_series": event.series.id} if event.series else {}
@@ -203,8 +203,8 @@ async def list_similar(context: OperationContext, event: Event, limit: int) -> t
 async def list_main_categories(context: OperationContext, since: datetime, limit: int) -> list[Row]:
     """List the most used top-level categories, ordered by their number of events at or after `since`.
 
-    A category includes its children's events. Counting stops at a limit, so the cost does not grow with the number of
-    events. The limits and the date are hidden from the planner, so it can reuse the plan.
+    A category includes the events of its children. Counting stops at a limit, so the cost does not grow with the
+    number of events. The limits and the date are hidden from the planner, so that it can reuse the plan.
     """
     site_id = context.transaction.site.id
     return await context.transaction.fetch_all(
@@ -234,7 +234,7 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
 
 
 async def find_record_url(context: OperationContext, post_id: int) -> tuple[str, str] | None:
-    """Find a published post's collection and slug by its ID or the ID of a record merged into it."""
+    """Find the collection and slug of a published post by its ID, or by the ID of a record merged into it."""
     tx = context.transaction
     for kind in (EVENTS, VENUES, ORGANIZERS, SERIES):
         slug = await tx.fetch_value(
@@ -250,7 +250,7 @@ async def find_record_url(context: OperationContext, post_id: int) -> tuple[str,
 
 
 async def find_by_slug(context: OperationContext, kind: Kind, slug: str) -> Row | None:
-    """Find the public record with this slug, or else the record that had it before."""
+    """Find the public record with this slug, or else a record that had this slug before."""
     try:
         return await fetch_visible_row(kind, replace(context, slug=slug))
     except ApiError:
@@ -277,7 +277,7 @@ def _without_dates(context: OperationContext) -> dict[str, Any]:
 async def _find_first(context: OperationContext, dates: dict[str, Any], condition: Sql) -> Row | None:
     """Find the first event in a list that meets a condition.
 
-    The list's dates are in the site's time zone; `condition` applies to the events' local times.
+    The dates of the list are in the site's time zone, whereas `condition` applies to the events' local times.
     """
     list_context = replace(context, values=_without_dates(context) | dates)
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
@@ -296,5 +296,5 @@ def _start_of_day(day: date) -> datetime:
 
 
 def _shift_day(day: date, days: int) -> date:
-    """Shift a day. Two days cover the difference between any two time zones."""
+    """Shift a day. Two days are more than the difference between any two time zones."""
     return day + timedelta(days=days)

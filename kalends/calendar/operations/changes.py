@@ -1,4 +1,4 @@
-"""Changes since a revision, for clients that synchronize a copy without polling lists."""
+"""Changes since a revision, for clients that keep a copy in sync without polling lists."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -24,7 +24,7 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
     tx, values = context.transaction, context.values
     since, synced_revision = values.get("since", (0, None))
     if synced_revision is None:
-        # Skip tombstones on a first sync, because the client has nothing to delete.
+        # On a first sync, skip tombstones, because the client has nothing to delete.
         synced_revision = since or tx.site.revision
     if synced_revision < tx.site.trimmed_revision or max(since, synced_revision) > tx.site.revision:
         raise errors.expired(tx.site.trimmed_revision)
@@ -50,7 +50,10 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
 
 
 def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
-    """Serialize a record without counts, and with linked records as IDs, which is the format that writes accept."""
+    """Serialize a record without counts.
+
+    Linked records are IDs, because that is the form in which writes accept them.
+    """
     record = kind.reads.row_to_json(row, context)
     if not kind.is_post:
         return {key: value for key, value in record.items() if key not in ("count", "url")}
@@ -58,7 +61,7 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
         return record
     flat = {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
     if kind.is_event:
-        # The event's position in its series, limited to values that change only with the event.
+        # The event's position in its series. It includes only values that cannot change without the event.
         flat["series"] = row["series_id"] and {
             "id": row["series_id"],
             "slot": times.format_datetime(row["slot"]),
@@ -68,14 +71,14 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
 
 
 def _select_kinds(values: Any) -> list[str]:
-    """Return the requested kinds; series only on request, so clients that do not support them need no change."""
+    """Return the requested kinds. Series must be requested, so clients that do not support them need no change."""
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
 
 
 async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tuple[str, int], JsonObject]:
-    """Load the page's records that the caller may read, with one query per kind."""
+    """Load the records on the page that the caller may read, with one query per kind."""
     ids_by_kind: dict[str, list[int]] = defaultdict(list)
     for row in page:
         if not row["gone"]:
@@ -96,7 +99,7 @@ async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tupl
 async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[Sql]:
     if not kind.is_post:
         return []
-    # Lists omit hidden events, but users who may edit them need them in their copy.
+    # Lists omit hidden events, but users who may edit these events need them in their copy.
     clauses = [permissions.embeddable_condition(context.actor), permissions.unhidden_condition(context.actor, kind)]
     if kind.is_event:
         clauses += row_conditions(await _build_link_clauses(kind, context))
@@ -106,7 +109,10 @@ async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[
 
 
 async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Clause]:
-    """Build the filters by link. After the first sync, an unknown record's former events appear as deleted."""
+    """Build the filters by link.
+
+    If a linked record is unknown, its former events appear as deleted after the first sync.
+    """
     try:
         return await link_clauses(build_list_query(kind, context))
     except ApiError:
@@ -118,7 +124,7 @@ async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Cla
 async def _select_tombstones(
     context: OperationContext, synced_revision: int, missing: list[tuple[str, int]]
 ) -> set[tuple[str, int]]:
-    """Select the records to report as deleted; anonymous users and subscribers get only records they could read."""
+    """Select the records to report as deleted. Anonymous users and subscribers get only records they could read."""
     if permissions.rank(context.actor) >= permissions.CONTRIBUTOR:
         return set(missing)
     return await history_tables.find_once_visible(

@@ -1,4 +1,4 @@
-"""Possible duplicates of an event. Imports, API writes and the console form use them."""
+"""Possible duplicates of an event, for imports, API writes and the console form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from kalends.store.sql import Sql
 CHECK: Final = "check_duplicates"
 # Maximum number of events to compare by title; a period of a few days rarely has more.
 MAX_COMPARED: Final = 3000
-# Maximum number of similar events to compare in full.
+# Maximum number of similar events to compare completely.
 MAX_RATED: Final = 20
 MAX_FOUND: Final = 5
 _EVERYTHING: Final = Sql("true")
@@ -57,7 +57,7 @@ class Candidate:
 async def find_candidates(
     tx: Transaction, values: Mapping[str, Any], *, own_id: int | None = None, visible: Sql = _EVERYTHING
 ) -> list[Candidate]:
-    """Find stored events that might duplicate an event with these API parameters, most similar first."""
+    """Find stored events that might be duplicates of an event with these API parameters, most similar first."""
     read = _read_values(tx, values)
     if read is None:
         return []
@@ -79,7 +79,10 @@ async def find_similar(
     visible: Sql = _EVERYTHING,
     period: timedelta = WINDOW,
 ) -> list[Candidate]:
-    """Find listed events with similar titles around the same time, most similar first, unless declared different."""
+    """Find listed events with similar titles at about the same time, most similar first.
+
+    Omit events that have been declared different.
+    """
     folded = fold(to_plain_text(facts.title))
     if not folded:
         return []
@@ -129,7 +132,10 @@ def _rate(row: Row, facts: EventFacts, zone: str) -> Candidate:
 
 
 def _make_facts(row: Row, zone: str) -> EventFacts:
-    """Return a stored event's facts, with its start in the given zone; an all-day event keeps its day."""
+    """Return the facts about a stored event.
+
+    Its start is converted to the zone, but an all-day event keeps its day.
+    """
     venues: list[dict[str, Any]] = orjson.loads(row["venues"] or "[]")
     organizers: list[dict[str, Any]] = orjson.loads(row["organizers"] or "[]")
     points = [(venue["lat"], venue["lng"]) for venue in venues if venue["lat"] is not None]
@@ -147,7 +153,7 @@ def _make_facts(row: Row, zone: str) -> EventFacts:
 
 
 def _read_values(tx: Transaction, values: Mapping[str, Any]) -> tuple[EventFacts, datetime, str] | None:
-    """Return the facts, start and zone from API parameters; None if the title or start is missing."""
+    """Return facts, start and zone from API parameters, or None if the title or the start is missing."""
     zone = str(values.get("timezone") or tx.site.timezone)
     try:
         start = date_forms.make_absolute(read_datetime(str(values["start_date"])), tx.now, zone)
@@ -173,7 +179,7 @@ def _read_values(tx: Transaction, values: Mapping[str, Any]) -> tuple[EventFacts
 
 
 def _list_entries(value: Any) -> list[dict[str, Any]]:
-    """Return linked records as objects; an ID becomes an object with only that ID."""
+    """Return linked records as objects. An ID becomes an object that contains only the ID."""
     entries: list[Any] = value if isinstance(value, list) else [] if value in (None, "") else [value]  # pyright: ignore[reportUnknownVariableType]
     return [entry if isinstance(entry, dict) else {"id": entry} for entry in entries]  # pyright: ignore[reportUnknownVariableType]
 
@@ -204,7 +210,7 @@ async def update_event(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def _add_duplicates(context: OperationContext, outcome: Outcome) -> Outcome:
-    """Add possible duplicates of the written event to the response if requested."""
+    """Add possible duplicates of the written event to the response, if the request asks for them."""
     if not context.values.get(CHECK) or "id" not in outcome.body:
         return outcome
     found = await find_duplicates_of(context, outcome.body["id"])
@@ -233,7 +239,7 @@ def _describe(candidate: Candidate) -> JsonObject:
 
 
 async def declare_different(kind: Kind, context: OperationContext) -> Outcome:
-    """Store that two events are different, so they are never proposed as duplicates again."""
+    """Store that two events are different, so neither is proposed as a duplicate of the other again."""
     tx, other_id = context.transaction, context.values["other"]
     row = await fetch_editable_row(kind, context)
     condition = Sql("r.site_id = ? AND r.id = ? AND", tx.site.id, other_id) + permissions.readable_condition(
@@ -254,7 +260,7 @@ async def remember_different(tx: Transaction, event_id: int, other_id: int) -> N
     )
 
 
-# Warnings about an event before it is saved: probable duplicates, and other events at the same venue.
+# Warnings before an event is saved: probable duplicates, and other events at the same venue.
 
 DUPLICATE_PERIOD: Final = timedelta(days=3)
 MIN_SIMILARITY: Final = 0.5
@@ -275,7 +281,8 @@ async def find_duplicates(
 ) -> list[OtherEvent]:
     """Find readable events with similar titles that start within three days of `start_utc`.
 
-    Other days and times are included, because place and time are not final while a user is typing.
+    Events on other days and at other times are included, because place and time are not final while the user is
+    typing.
     """
     if len(fold(to_plain_text(facts.title))) < 3:
         return []

@@ -1,4 +1,4 @@
-"""An event's linked records: resolves IDs, slugs, names and objects to IDs, and loads the records' JSON."""
+"""An event's linked records: resolves IDs, slugs, names and objects to IDs, and loads the JSON of the records."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -23,13 +23,13 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, any_of, join
 
-# Terms have a different form inside events; venues and organizers are the same everywhere.
+# Terms have another form inside events; venues and organizers look the same everywhere.
 EMBEDDED_JSON: Final = {"categories": serialize_category_in_event, "tags": serialize_tag_in_event}
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedLinks:
-    """Linked record IDs by link, and the names of parameters with ignored entries."""
+    """The IDs of linked records by link, and the names of parameters with entries that were ignored."""
 
     ids: dict[Link, list[int]]
     ignored_params: tuple[str, ...]
@@ -38,7 +38,7 @@ class ResolvedLinks:
 async def resolve_links(
     kind: Kind, context: OperationContext, arguments: Mapping[str, Any], row: Row | None = None
 ) -> ResolvedLinks:
-    """Return the IDs for each link parameter; create new records as needed. Without a `row`, the event is new."""
+    """Return the IDs for each link parameter. Create new records if needed. Without a `row`, the event is new."""
     resolved: dict[Link, list[int]] = {}
     ignored: list[str] = []
     for link in kind.links:
@@ -60,7 +60,7 @@ async def load_linked(
 ) -> LinkedRecords:
     """Load the records that these events link to and that the caller may read.
 
-    The result includes `known`: records already loaded in this transaction.
+    The result includes the records in `known`, which were already loaded in this transaction.
     """
     loaded: dict[str, dict[int, LinkedRecord[Any]]] = {
         link.kind: dict(getattr(known, link.kind)) for link in kind.links
@@ -80,7 +80,7 @@ async def load_linked(
         for other in KINDS
         if ids_by_kind.get(other.name)
     ]
-    # One statement reads all kinds. Their columns differ, so each row is one composite value.
+    # One statement reads all kinds. Each row is one composite value, because kinds have different columns.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
         row: Any = dict(zip(other.reads.columns.names, values, strict=True))
@@ -108,7 +108,10 @@ async def _resolve_post(
     entry: int | dict[str, Any],
     written: tuple[Mapping[str, Any], Row | None],
 ) -> int:
-    """Return the ID of a venue or organizer. `written` contains the arguments and row of the event being written."""
+    """Return the ID of a venue or organizer.
+
+    `written` holds the arguments and the row of the event that is being written.
+    """
     if isinstance(entry, dict) and "id" in entry:
         entry = _parse_entry_id(link, entry["id"])
     if isinstance(entry, int):
@@ -127,8 +130,8 @@ async def _resolve_post(
     event = build_write_context(context, *written, record_id=0)
     if "status" in arguments or resolve_publication(event)[0] == "publish":
         return await find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
-    # If the event is not public, its venue or organizer stays a draft until the event is published. The event's
-    # author owns the draft and can edit both.
+    # If the event is not public, a new venue or organizer stays a draft until the event is published. The author of
+    # the event owns the draft, so the same person can edit both.
     author = event.arguments.get("author", event.row["author_id"] if event.row else event.user_id)
     identical_id = await find_identical(kind, context, arguments, draft_of=author)
     return identical_id or await add_record(kind, context, {"author": author, **arguments, "status": "draft"})
@@ -147,7 +150,7 @@ def _parse_entry_id(link: Link, value: object) -> int:
 async def find_identical(
     kind: Kind, context: OperationContext, arguments: Mapping[str, Any], *, draft_of: int | None = None
 ) -> int | None:
-    """Find a published record, or an author's draft, with exactly these values, to reuse it unchanged."""
+    """Find a published record, or a draft by the given author, with exactly these values, in order to reuse it."""
     compared = {name: value for name, value in arguments.items() if name in kind.writes.passthrough_columns}
     others = set(arguments) - set(compared) - {kind.title_param, "status"}
     if others or arguments.get("status", "publish") != "publish":
@@ -162,7 +165,7 @@ async def find_identical(
 async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry: int | str) -> int | None:
     """Find a term by ID, slug or name; create it if the name is unknown.
 
-    If the caller may not create terms, return None for a tag, which is then ignored; raise for a category.
+    If the caller may not create terms, raise for a category, but return None for a tag: the tag is then ignored.
     """
     if isinstance(entry, int):
         if not await _fetch_rows(kind, context, Sql("r.id = ?", entry)):
@@ -188,19 +191,19 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
     if permissions.may_name_new_terms(context.actor):
         return await add_record(kind, context, {"name": name})
     if kind is TAGS:
-        return None  # Saving the event matters more than the tag, but a draft must not create public terms.
+        return None  # Saving the event matters more than the tag, and a draft must not create public terms.
     requirement = permissions.naming_message()
     message = Message("{name} does not exist yet, and creating it {requirement}", name=name, requirement=requirement)
     raise permissions.permission_error(context.actor, message, data={"params": {link.param: name}})
 
 
-# The names of records that parameters refer to by ID, for pages ------------------------------
+# For pages: the names of records that parameters refer to by ID ------------------------------
 
 Names = dict[str, dict[int, str]]  # by parameter and ID
 
 
 async def find_names(tx: Transaction, actor: Actor, kind: Kind, versions: Iterable[Mapping[str, Any]]) -> Names:
-    """Return the names of records that these versions refer to and the user may read."""
+    """Return the names of the records to which these versions refer, if the user may read them."""
     values = list(versions)
     names: Names = {}
     for link in kind.links:

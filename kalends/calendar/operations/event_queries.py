@@ -1,6 +1,6 @@
 """Event queries for the console: the event table, and the records that filters and forms offer.
 
-The table is a list with other filters, fewer columns and longer pages. It includes events hidden from lists.
+The event table is a list with other filters, fewer columns and longer pages. It includes events that lists hide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ async def _others_clause(_: bool, query: ListQuery) -> Clause:
 
 
 def _prefer_status(row: Filter) -> Filter:
-    """Make a link filter check each row unless published events are requested: there are few unpublished ones."""
+    """Return a link filter that checks each row, unless published events are requested: all others are few."""
 
     async def build(value: Any, query: ListQuery) -> Clause:
         clause = await row.clause(value, query)
@@ -90,7 +90,7 @@ TABLE_PARAMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """The rows of a page, the total number of rows, and the names of the records they refer to."""
+    """The rows of a page, the total number of rows, and the names of records to which the rows refer."""
 
     rows: list[Row]
     total: int
@@ -100,7 +100,7 @@ class TablePage:
     authors: Mapping[int, str] = field(default_factory=dict[int, str])
     locked_ids: frozenset[int] = (
         frozenset()
-    )  # protected events that the user may not edit, shown with title and date only
+    )  # protected events that the user may not edit; only their title and date are shown
 
 
 async def read_table(context: OperationContext) -> TablePage:
@@ -168,13 +168,16 @@ async def list_author_choices(context: OperationContext, limit: int = 500) -> li
 
 
 async def suggest_names(context: OperationContext, kind: Kind, limit: int = 200) -> list[str]:
-    """Suggest names of venues or organizers; users can also type other names."""
+    """Suggest names of venues or organizers. Users can also type other names."""
     rows = await context.transaction.fetch_all(_select_named(context, kind) + Sql("ORDER BY r.title LIMIT ?", limit))
     return list(dict.fromkeys(to_plain_text(row["title"]) for row in rows))
 
 
 async def find_named(context: OperationContext, kind: Kind, text: str) -> list[int]:
-    """Return the venues or organizers with this ID or name, or else all whose text contains it."""
+    """Return the venues or organizers with this ID or name.
+
+    If there are none, return all whose text contains the name.
+    """
     condition = like_pattern(fold(text))
     rows = await context.transaction.fetch_all(
         _select_named(context, kind)
@@ -208,7 +211,7 @@ MAX_AUTHORS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A record to choose by name; `detail` distinguishes equal names."""
+    """A record to choose by name. `detail` tells records with the same name apart."""
 
     id: int
     name: str
@@ -229,7 +232,7 @@ class CategoryChoice:
 
 
 async def list_frequent(kind: Kind, context: OperationContext, limit: int) -> list[Choice]:
-    """List the venues or organizers of the latest events, most frequent first, then the newest others."""
+    """List the venues or organizers of the latest events, most frequent first, followed by the newest others."""
     link = next(row for row in EVENTS.links if row.kind == kind.name)
     site_id = context.transaction.site.id
     # OFFSET keeps PostgreSQL from reading the links of all events.
@@ -252,7 +255,7 @@ async def list_frequent(kind: Kind, context: OperationContext, limit: int) -> li
 
 
 async def find_by_name(kind: Kind, context: OperationContext, name: str) -> Choice | None:
-    """Find a venue or organizer by its label or name; choose the oldest if several share the name."""
+    """Find a venue or organizer by its label or name. If several have the same name, choose the oldest."""
     bare = name.removesuffix(")").rpartition(" (")[0]
     titles = list(dict.fromkeys([clean_title(name), *([clean_title(bare)] if bare else [])]))
     rows = await context.transaction.fetch_all(
@@ -318,7 +321,7 @@ async def find_tag(tx: Transaction, name: str) -> int | None:
 
 
 async def find_tag_names(tx: Transaction, ids: Sequence[int]) -> list[str]:
-    """Return tag names to join with commas; replace names that contain a comma with their slugs."""
+    """Return tag names that can be joined with commas. If a name contains a comma, return the slug instead."""
     rows = await tx.fetch_all(
         Sql(
             "SELECT name, slug FROM tags WHERE site_id = ? AND id = ANY(?) ORDER BY name_folded, id",
@@ -330,7 +333,7 @@ async def find_tag_names(tx: Transaction, ids: Sequence[int]) -> list[str]:
 
 
 async def find_tag_ids(tx: Transaction, names: Sequence[str]) -> list[int | str]:
-    """Return tag IDs by name or slug; keep unknown names as they are."""
+    """Return tag IDs by name or slug. Return unknown names unchanged."""
     rows = await tx.fetch_all(
         Sql(
             """SELECT id, name_folded, slug FROM tags

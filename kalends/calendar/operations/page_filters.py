@@ -1,4 +1,4 @@
-"""Page and feed filters by linked records and by place, and the records that a search offers as filters.
+"""Filters on pages and feeds, by linked record and by place, and the records that a search offers as filters.
 
 Unlike the API, these filters accept unknown records, because bookmarked URLs may outlive the records.
 """
@@ -32,7 +32,7 @@ class NamedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedFilters:
-    """The records that filters refer to, by parameter and value as sent, and the coordinates for `near`."""
+    """The records to which filters refer, by parameter and value as sent, and the coordinates for `near`."""
 
     named: Mapping[str, Mapping[Value, NamedRecord]] = field(default_factory=dict[str, Mapping[Value, NamedRecord]])
     unknown: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ResolvedFilters:
 
 
 async def resolve_filters(context: OperationContext) -> tuple[OperationContext, ResolvedFilters]:
-    """Replace slugs and place names with IDs and coordinates. A filter without any known record matches nothing."""
+    """Replace slugs and place names with IDs and coordinates. If a filter has no known record, it matches nothing."""
     values: dict[str, Any] = dict(context.values)
     named: dict[str, Mapping[Value, NamedRecord]] = {}
     unknown: list[str] = []
@@ -65,7 +65,7 @@ async def resolve_filters(context: OperationContext) -> tuple[OperationContext, 
 
 
 async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[Value]) -> dict[Value, NamedRecord]:
-    """Find records by ID, and terms by ID or slug. As in API lists, an unknown number can be a slug."""
+    """Find records by ID, and terms by ID or slug. As in the API's lists, an unknown number can be a slug."""
     column: LiteralString = "title" if kind.is_post else "name"
     is_published: LiteralString = "r.status = 'publish'" if kind.is_post else "true"
     rows = await context.transaction.fetch_all(
@@ -89,7 +89,7 @@ async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[V
 
 
 async def _find_merged(context: OperationContext, kind: Kind, entries: Sequence[Value]) -> dict[Value, NamedRecord]:
-    """Resolve IDs of merged records and former term slugs to the records they redirect to."""
+    """Resolve the IDs of merged records, and former slugs of terms, to the records to which they redirect."""
     keys: dict[str, Value] = {record_tables.id_key(entry): entry for entry in entries if isinstance(entry, int)}
     if not kind.is_post:
         keys |= {normalize_lookup(str(entry)): entry for entry in entries}
@@ -98,7 +98,10 @@ async def _find_merged(context: OperationContext, kind: Kind, entries: Sequence[
 
 
 async def _find_series(context: OperationContext, ids: Sequence[int]) -> tuple[dict[Value, NamedRecord], list[int]]:
-    """Find public series, and the IDs that are or were public: feeds announce trashed series' dates as cancelled."""
+    """Find public series, and IDs of series that are or were public.
+
+    Feeds announce the dates of a trashed series as cancelled.
+    """
     rows = await context.transaction.fetch_all(
         Sql(
             """SELECT r.id, r.title, r.status FROM series r WHERE r.site_id = ? AND r.id = ANY(?)
@@ -131,7 +134,7 @@ async def find_place(context: OperationContext, name: str) -> tuple[float, float
 
 
 async def list_towns(context: OperationContext, limit: int) -> list[str]:
-    """List towns that have venues with coordinates, as suggestions for `near`."""
+    """List the towns of venues with coordinates, as suggestions for `near`."""
     rows = await context.transaction.fetch_all(
         Sql(
             """SELECT r.city FROM venues r WHERE r.site_id = ? AND r.status = 'publish' AND r.city <> ''
@@ -143,7 +146,7 @@ async def list_towns(context: OperationContext, limit: int) -> list[str]:
     return sorted(row["city"] for row in rows)
 
 
-# Records that can narrow an event list, each with its number of events.
+# Records that can narrow an event list, with the number of events for each.
 
 MAX_EVENTS: Final = 1000  # maximum number of events to count
 MAX_MATCHES: Final = 200  # maximum number of records that a search by name adds
@@ -151,7 +154,7 @@ MAX_MATCHES: Final = 200  # maximum number of records that a search by name adds
 
 @dataclass(frozen=True, slots=True)
 class FacetSource:
-    """The tables for a facet. `town` is an SQL expression that distinguishes records `f` with the same name."""
+    """The tables for a facet. `town` is an SQL expression that tells records `f` with the same name apart."""
 
     kind: LiteralString
     links: LiteralString
@@ -162,7 +165,7 @@ class FacetSource:
     town: LiteralString = "''"
 
 
-# An organizer has no address, so this takes the town from the venue of its latest public event.
+# An organizer has no address, so use the town of the venue of its latest public event.
 _TOWN_OF_ORGANIZER: LiteralString = """(SELECT v.city FROM event_organizers o
     JOIN events e ON e.site_id = o.site_id AND e.id = o.event_id AND e.password_hash IS NULL
     JOIN event_venues w ON w.site_id = o.site_id AND w.event_id = o.event_id
@@ -194,11 +197,11 @@ class FacetRecord:
 @dataclass(frozen=True, slots=True)
 class Facet:
     records: tuple[FacetRecord, ...]
-    total: int  # number of available records; a search by name adds at most MAX_MATCHES
+    total: int  # number of available records; if a name is searched, at most MAX_MATCHES more
 
 
 async def list_event_ids(context: OperationContext) -> list[int]:
-    """List the IDs of the first events in a list, except protected events, whose links are secret."""
+    """List the IDs of the first events in a list, except for protected events, because their links are secret."""
     query = replace(build_list_query(EVENTS, context), page=1, per_page=MAX_EVENTS)
     narrowed_kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=Columns("id")))
     clauses = [*await build_clauses(EVENTS, context, query), Sql("r.password_hash IS NULL")]
@@ -209,7 +212,9 @@ async def list_event_ids(context: OperationContext) -> list[int]:
 async def find_facet(
     context: OperationContext, name: str, event_ids: Sequence[int], *, chosen: list[int], text: str, limit: int
 ) -> Facet:
-    """Find the records linked most often to the given events; with `text`, only records whose text contains it.
+    """Find the records that are linked most often to the given events.
+
+    With `text`, find only records whose text contains it.
 
     Chosen records are always included and come first.
     """
@@ -238,7 +243,7 @@ async def find_facet(
 
 
 def _count_links(name: str, source: FacetSource, site_id: int, event_ids: Sequence[int]) -> Sql:
-    """Count each record's events; a category includes its descendants."""
+    """Count the events of each record. A category includes the events of its descendants."""
     links = Sql(
         "SELECT l.event_id, l." + source.column + " FROM " + source.links + " l "
         "WHERE l.site_id = ? AND l.event_id = ANY(?)",
@@ -260,7 +265,7 @@ def _count_links(name: str, source: FacetSource, site_id: int, event_ids: Sequen
 
 
 def _list_matches(source: FacetSource, site_id: int, is_match: Sql) -> Sql:
-    """Add matching records, even if they have no events."""
+    """Add records that match, even if they have no events."""
     return (
         Sql("UNION ALL (SELECT r.id, 0 FROM " + source.kind + " r WHERE r.site_id = ?", site_id)
         + Sql("AND " + source.is_public + " AND")
@@ -271,6 +276,6 @@ def _list_matches(source: FacetSource, site_id: int, is_match: Sql) -> Sql:
 
 def _match(source: FacetSource, text: str) -> Sql:
     folded = fold(text)
-    # If the text lacks three consecutive letters, PostgreSQL would read the whole trigram index.
+    # If the search text lacks three letters in a row, PostgreSQL would read the whole trigram index.
     suffix: LiteralString = "" if has_trigram(folded) else " || ''"
     return Sql("r." + source.searched + suffix + " LIKE ?", like_pattern(folded))

@@ -22,7 +22,7 @@ from kalends.store.change_log import decode_columns, encode_columns
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-# Columns whose parameter has a different name.
+# Columns whose parameters have other names.
 PARAM_NAMES = {
     "author_id": "author",
     "published_at": "date_utc",
@@ -35,14 +35,14 @@ PARAM_NAMES = {
     "tag_ids": "tags",
     "password_hash": "new_password",
 }
-# Columns without a parameter: trash status, folds of repeated hours, generated values, the place in a series.
+# Columns without a parameter: trash status, folds of repeated hours, generated values, the position in a series.
 INTERNAL_COLUMNS = {
     *("trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "feed_guid", "modified_utc"),
     *("series_id", "slot", "own_fields"),
 }
-# Derived from status and slug rules; a restore recomputes them.
+# Derived from the status and the rules for slugs. A restore recomputes them.
 RECOMPUTED_COLUMNS = {"status", "slug", "trashed_status", "trashed_at"}
-MAX_TRASHED: Final = 200  # per kind; older records appear when these are restored or deleted
+MAX_TRASHED: Final = 200  # per kind; older records appear once these are restored or deleted
 
 
 async def read_history(kind: Kind, context: OperationContext) -> Outcome:
@@ -58,7 +58,7 @@ async def read_history(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def list_history(tx: Transaction, kind_name: str, record_id: int) -> list[dict[str, Any]]:
-    """Return a post's changes, newest first. The kind can be singular or plural."""
+    """Return the changes to a post, newest first. The kind can be singular or plural."""
     posts = [kind for kind in KINDS if kind.is_post]
     kind = next((kind for kind in posts if kind_name.lower() in (kind.singular, kind.name)), None)
     if kind is None:
@@ -84,7 +84,7 @@ def serialize_change(kind: Kind, change: Row) -> dict[str, Any]:
 
 
 async def restore_record(kind: Kind, context: OperationContext) -> Outcome:
-    """Restore a record from the trash or to an earlier revision."""
+    """Restore a record from the trash, or to an earlier revision."""
     row = await fetch_editable_row(kind, context)
     revision: int | None = context.values.get("revision")
     if revision is None:
@@ -101,7 +101,7 @@ async def restore_record(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def list_changes_since(tx: Transaction, kind: Kind, record_id: int, revision: int) -> list[Row]:
-    """Return the changes to undo, newest first; raise if the log does not go back to the revision."""
+    """Return the changes to undo, newest first. Raise if the log does not reach back to the revision."""
     if revision < tx.site.trimmed_revision:
         raise errors.expired(tx.site.trimmed_revision)
     if revision > tx.site.revision:
@@ -113,7 +113,7 @@ async def list_changes_since(tx: Transaction, kind: Kind, record_id: int, revisi
 
 
 async def write_back(kind: Kind, context: OperationContext, row: Row, columns: dict[str, Any]) -> None:
-    """Write columns as parameters, so the usual rules apply; write passthrough columns unchanged."""
+    """Write columns as parameters, so that the usual rules apply. Write passthrough columns unchanged."""
     links = {
         link: await _filter_existing(context, link, columns) for link in kind.links if f"{link.column}s" in columns
     }
@@ -136,7 +136,7 @@ async def write_back(kind: Kind, context: OperationContext, row: Row, columns: d
         {name: columns[name] for name in values if name in columns and name in kind.writes.passthrough_columns}
     )
     if columns.get("slug") == "" and values.get("status", row["status"]) in ("draft", "pending", "trash"):
-        # The record had no slug yet. Omitting the parameter would keep the current slug.
+        # The record had no slug then. If the parameter were omitted, the current slug would stay.
         values["slug"] = ""
     await write_changes(kind, context.transaction, row, values, links)
 
@@ -163,15 +163,15 @@ async def list_trash(tx: Transaction, actor: Actor) -> list[tuple[Kind, Row]]:
     return sorted(found, key=lambda entry: entry[1]["trashed_at"], reverse=True)
 
 
-# Two versions of a record for a merge: when a user opened it, and now ------------------------
+# Two versions of a record for a merge: as a user opened it, and as it is now ------------------------
 
-# The fold column for each local time: 1 for the second occurrence of a repeated time.
+# The fold column for each local time. The fold is 1 for the second occurrence of a repeated time.
 FOLDS: Final = {"start_date": "start_fold", "end_date": "end_fold"}
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A record's parameters at a revision (None if it is no longer logged) and now, in history format."""
+    """A record's parameters at a revision and now, in history format. None if the revision is no longer logged."""
 
     base: dict[str, Any] | None
     current: dict[str, Any]
@@ -209,7 +209,7 @@ def _read(kind: Kind, columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns by parameter, in history format. A password hash becomes a boolean."""
+    """Return the columns by parameter, in history format. Instead of a password hash, return a boolean."""
     values: dict[str, Any] = {}
     for name in sorted(columns, key=_history_order):
         value = columns[name]
@@ -229,7 +229,7 @@ def to_params(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any
     arguments: dict[str, Any] = {}
     zone = columns.get("timezone", row.get("timezone", "UTC"))
     for name, fold_name in (("start_local", "start_fold"), ("end_local", "end_fold")):
-        # The fold of a repeated hour is part of a date, even if the wall time did not change.
+        # The fold of a repeated hour is part of a date, even if the wall time has not changed.
         if {name, fold_name, "timezone", "all_day"} & set(columns):
             wall = _parse_time(columns[name]) if name in columns else row[name]
             arguments[PARAM_NAMES[name]] = _build_moment(wall, columns.get(fold_name, row[fold_name]), zone)
@@ -252,7 +252,7 @@ def param_name(kind: Kind, column: str) -> str:
 def _history_order(column: str) -> tuple[int, str]:
     """Sort fields by length and name, as jsonb sorts its keys.
 
-    Two renamed columns are sorted by their earlier names to keep the order of responses.
+    Two renamed columns are sorted by their earlier names, to keep the order in responses.
     """
     name = PARAM_NAMES[column] if column in ("author_id", "published_at") else column
     return len(name), name
@@ -264,7 +264,7 @@ def _parse_time(value: str) -> datetime:
 
 
 def _build_moment(wall: datetime, fold: int, zone: str) -> DateTimeInput:
-    """Return the input for a wall time. The UTC offset identifies the second occurrence of a repeated time."""
+    """Return the input for a wall time. For the second occurrence of a repeated time, it includes the UTC offset."""
     if not fold:
         return DateTimeInput(wall, None, False)
     return DateTimeInput(wall, times.offset_of(times.utc_of(wall, zone, fold), zone), False)

@@ -40,17 +40,17 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, any_of
 
-# Maximum number of records to skip before a page, because the database must read all of them.
+# Maximum number of records to skip before a page, because the database must read all skipped records.
 MAX_OFFSET = 10_000
-# Statuses in which a venue or organizer waits for an event to be published with.
+# Venues and organizers in these statuses are published together with an event.
 DRAFTS: Final = ("draft", "pending", "future")
-# Pages of events that consist of their sort columns.
+# Pages of events that contain only sort columns.
 EVENT_KEYS: Final = replace(EVENTS, reads=replace(EVENTS.reads, columns=Columns()))
 
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """The rows on one page, and the number of records in the whole list."""
+    """The rows of one page, and the number of records in the whole list."""
 
     query: ListQuery
     clauses: Sequence[Clause]
@@ -64,8 +64,8 @@ class RowPage:
 
 
 async def list_records(kind: Kind, context: OperationContext) -> Outcome:
-    """Return a page of a list in its envelope. Links to other pages keep all other request parameters."""
-    # Without an account and a password, every caller gets the same JSON of each event.
+    """Return a page of a list in its envelope. Links to other pages keep all other parameters of the request."""
+    # Without an account and a password, all callers get the same JSON of an event.
     is_anonymous = context.actor.user_id is None and "password" not in context.values
     if kind is EVENTS and context.fragments is not None and is_anonymous:
         page = await find_page(EVENT_KEYS, context)
@@ -106,7 +106,7 @@ async def list_records(kind: Kind, context: OperationContext) -> Outcome:
 async def _find_fragments(
     context: OperationContext, fragments: caching.EventFragments, page: Sequence[Row]
 ) -> list[caching.EventFragment]:
-    """Return the encoded JSON of these events. One statement loads those that are not in memory."""
+    """Return the encoded JSON of these events. One statement loads all events that are not in memory."""
     ids = [row["id"] for row in page]
     found = await fragments.find(context.render_context, ids)
     if missing := [event_id for event_id in ids if event_id not in found]:
@@ -146,14 +146,17 @@ async def update_record(kind: Kind, context: OperationContext) -> Outcome:
 async def _publish_and_read(
     kind: Kind, context: OperationContext, record_id: int, status: int = 200, *, row: Row | None = None
 ) -> Outcome:
-    """Publish a saved event's linked drafts, and return the event. `row` is the row after the write, if known."""
+    """Publish the linked drafts of a saved event, and return the event.
+
+    `row` is the row after the write, if known.
+    """
     if not context.returns_record:
         await publish_with_event(context.transaction, context.actor, kind, record_id)
         return Outcome({}, status)
     row = row or await _fetch_written(kind, context, record_id)
     linked = await load_linked(kind, context, [row]) if kind.links else NO_LINKED_RECORDS
     places: list[LinkedRecord[Any]] = [*linked.venues.values(), *linked.organizers.values()]
-    # A caller may read every draft that the caller may publish.
+    # A caller may read any draft that the caller may publish.
     if any(place.record.status in DRAFTS for place in places):
         await publish_with_event(context.transaction, context.actor, kind, record_id)
         return await read_outcome(kind, context, record_id, status)
@@ -175,7 +178,7 @@ async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def find_page(kind: Kind, context: OperationContext, *, with_total: bool = True) -> RowPage:
-    """Find the rows on one list page. Without `with_total`, count only these rows."""
+    """Find the rows on one page of a list. Without `with_total`, count only these rows."""
     if kind.reads.visible is None:
         permissions.require_reader(context.actor, kind)
     tx = context.transaction
@@ -199,7 +202,7 @@ async def find_page(kind: Kind, context: OperationContext, *, with_total: bool =
 
 
 async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery) -> list[Clause]:
-    """Build the conditions for list parameters, except the date window."""
+    """Build the conditions for the list parameters, except for the window of dates."""
     values = context.values
     by_name: dict[str, Clause] = {}
     for row in kind.filters:
@@ -208,7 +211,7 @@ async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery)
         elif row.param.default is True:
             by_name[row.param.name] = await row.clause(True, query)
     clauses = list(by_name.values())
-    # Filters on hidden fields must not match protected events.
+    # A filter on a hidden field must not match protected events.
     filtering = {name for name, clause in by_name.items() if has_condition(clause)}
     if kind.reads.password_guarded_filters & filtering:
         clauses.append(permissions.unlocked_condition(context))
@@ -216,7 +219,7 @@ async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery)
 
 
 async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, clauses: list[Clause]) -> int:
-    """Return the total of a list that ends before the requested page. Raise ApiError if the list is longer."""
+    """Return the total of a list that ends before the requested page. Raise ApiError if the list reaches further."""
     total: int = await tx.fetch_value(kind.reads.total_query(kind, query, clauses))
     if total <= query.offset:
         return total
@@ -249,7 +252,7 @@ def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
 
 
 def _listed_condition(kind: Kind, actor: Actor, statuses: Sequence[str] | None) -> Sql:
-    """Return the condition for listed records. Event lists handle hidden events separately."""
+    """Return the condition for listed records. For lists of events, hidden events are handled separately."""
     if not kind.is_post:
         return _visible_condition(kind, actor)
     listed = permissions.listed_condition(actor, statuses)
@@ -269,7 +272,7 @@ async def make_render_context(
     is_readable: bool = False,
     known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> RenderContext:
-    """Load the rows' linked records, except `known` ones. With `is_readable`, no row is locked."""
+    """Load the linked records of the rows, unless they are in `known`. With `is_readable`, no row is locked."""
     linked = await load_linked(kind, context, rows, known) if kind.links and rows else known
     locked_ids = frozenset[int]() if is_readable else permissions.locked_ids(context, rows)
     return context.make_render_context(linked, locked_ids)
@@ -279,7 +282,7 @@ async def make_render_context(
 
 
 async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
-    """Fetch the row named in the path; raise if it does not exist or the caller may not read it in full."""
+    """Fetch the row for the path. Raise if the record does not exist or the caller may not read it in full."""
     row = await fetch_visible_row(kind, context)
     if permissions.is_locked(context, row):
         raise errors.password_needed()
@@ -287,7 +290,7 @@ async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
 
 
 async def fetch_visible_row(kind: Kind, context: OperationContext) -> Row:
-    """Fetch the row named in the path, which can be locked; raise if the caller may not see it."""
+    """Fetch the row for the path; a protected event may be locked. Raise if the caller may not see the record."""
     actor = context.actor
     if kind.reads.visible is None:
         permissions.require_reader(actor, kind)
@@ -308,7 +311,7 @@ def _record_condition(context: OperationContext) -> Sql:
 
 
 async def _not_found_error(kind: Kind, context: OperationContext) -> Exception:
-    """Return the error for a failed read: not found, no longer available or not accessible."""
+    """Return the error for a failed read: not found, no longer available, or not accessible."""
     row = await context.transaction.fetch_one(kind.select(_record_condition(context)))
     if row is None:
         return errors.not_found(kind.singular)
@@ -326,7 +329,10 @@ async def _build_outcome(
     in_full: bool = False,
     known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> Outcome:
-    """Return the record as the body; `in_full` adds the structured data, and `known` are loaded linked records."""
+    """Return the record as the body.
+
+    `in_full` adds structured data; `known` contains linked records already loaded.
+    """
     render_context = await make_render_context(kind, context, [row], is_readable=True, known=known)
     record = kind.reads.from_row(row, render_context)
     body = kind.reads.to_json(record, render_context)
@@ -339,7 +345,7 @@ async def _build_outcome(
 
 
 async def read_outcome(kind: Kind, context: OperationContext, record_id: int, status: int = 200) -> Outcome:
-    """Read the record after a write and return it as the outcome if the caller needs it."""
+    """Read the record after a write. Return it as the outcome if the caller needs it."""
     if not context.returns_record:
         return Outcome({}, status)
     return await _build_outcome(kind, context, await _fetch_written(kind, context, record_id), status)
@@ -353,7 +359,7 @@ async def _fetch_written(kind: Kind, context: OperationContext, record_id: int) 
 
 
 async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
-    """Lock the site and return the row. Raise ApiError if the caller may not edit it or If-Match does not match."""
+    """Lock the site and return the row. Raise ApiError if the caller may not edit the record or If-Match fails."""
     permissions.require_writer(context.actor, kind)
     row = await context.transaction.fetch_one(kind.select(_record_condition(context)))
     if row is None:
@@ -365,7 +371,7 @@ async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
 
 
 async def fetch_active_row(kind: Kind, context: OperationContext) -> Row:
-    """Fetch a row like `fetch_editable_row`, but raise if the record is in the trash."""
+    """Fetch a row like `fetch_editable_row`, but also raise if the record is in the trash."""
     row = await fetch_editable_row(kind, context)
     if kind.is_post and row["status"] == "trash":
         raise errors.in_trash(kind.singular)
@@ -373,7 +379,7 @@ async def fetch_active_row(kind: Kind, context: OperationContext) -> Row:
 
 
 async def require_unedited(tx: Transaction, kind: Kind, row: Row, revisions: Collection[int]) -> None:
-    """Raise ApiError unless only derived changes were made since the latest of these revisions."""
+    """Raise ApiError unless only derived changes were made after the latest of these revisions."""
     if row["revision"] in revisions:
         return
     since = max((number for number in revisions if number < row["revision"]), default=0)
@@ -383,7 +389,7 @@ async def require_unedited(tx: Transaction, kind: Kind, row: Row, revisions: Col
 
 
 async def remove_term(kind: Kind, context: OperationContext, row: Row, new_parent: int | None) -> None:
-    """Delete a term; a category's children get another parent."""
+    """Delete a term. The children of a category get another parent."""
     tx = context.transaction
     if kind.is_nested:
         children = await tx.fetch_all(
@@ -491,17 +497,17 @@ def sort_by(kind: Kind, order: str) -> Kind:
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
     row: Row
-    depth: int  # 0 at the top
+    depth: int  # 0 at the top level
 
 
 async def list_tree(tx: Transaction) -> list[TreeEntry]:
-    """Return the categories sorted by name, each followed by its children."""
+    """Return the categories sorted by name. Each one is followed by its children."""
     order = Sql("r.site_id = ? ORDER BY r.name_folded, r.id LIMIT ?", tx.site.id, MAX_CATEGORIES)
     return order_tree(await tx.fetch_all(CATEGORIES.select(order)))
 
 
 def order_tree(rows: Sequence[Row]) -> list[TreeEntry]:
-    """Order rows as a tree. A category whose parent is missing from the rows appears at the top."""
+    """Sort rows into a tree. A category appears at the top if its parent is not among the rows."""
     ids = {row["id"] for row in rows}
     children: dict[int | None, list[Row]] = {}
     for row in rows:

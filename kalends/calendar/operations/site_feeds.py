@@ -1,4 +1,4 @@
-"""Events in feeds (the list with the same parameters, plus recently withdrawn events) and in sitemaps."""
+"""Events in feeds (the list with the same parameters, and recently withdrawn events) and in sitemaps."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,15 +23,15 @@ from kalends.core.times import SECOND, DateTimeInput
 from kalends.store import Row
 from kalends.store.sql import Sql, and_
 
-# A feed has the same filters as a list, but a fixed order, no pages and no unpublished events.
+# A feed has the same filters as a list, but a fixed order, no pages, and no unpublished events.
 FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
     row.param for row in EVENT_FILTERS if row.param.name not in ("status", "order", "orderby", "cursor")
 )
-# Shows past instead of upcoming events, on pages and in iCalendar.
+# Selects past instead of upcoming events, on pages and in iCalendar.
 PAST: Final = Param("past", params.BOOLEAN, "")
-# A larger site's feed is limited to the next events; subscribers can narrow it with filters.
+# If a site has more events, its feed contains only the next ones; subscribers can use filters.
 MAX_EVENTS: Final = 5000
-# How long a feed announces a cancelled event.
+# For how long a feed announces that an event is cancelled.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
 MAX_WITHDRAWN: Final = 5000
 # Number of events to build before yielding to the event loop.
@@ -45,7 +45,7 @@ WITHDRAWN_COLUMNS: Final = (
 # IDs per part. Events, series, venues and organizers share one ID sequence.
 PART_SIZE: Final = 10_000
 MAX_TERMS: Final = 20_000
-# How far ahead series dates are listed; the series page links to later dates.
+# How far ahead the dates of series are listed. The series page links to later dates.
 DATES_PERIOD: Final = timedelta(days=92)
 POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     (
@@ -60,7 +60,10 @@ POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed's content. `sequences` is keyed by event ID; at `expires_at` the content changes without a write."""
+    """A feed's content. The keys of `sequences` are event IDs.
+
+    At `expires_at`, the content changes without a write.
+    """
 
     rows: list[Row]
     sequences: Mapping[int, int]
@@ -72,9 +75,9 @@ class Feed:
 async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcoming_only: bool = False) -> Feed:
     """Find a feed's events.
 
-    Without date filters, these are current and upcoming events and, within the limit, past events since the beginning
-    of last month. `upcoming_only` excludes past and withdrawn events. With `past`, these are the events that ended
-    before today, latest first.
+    Without date filters, a feed contains current and upcoming events and, within the limit, past events since the
+    beginning of last month. `upcoming_only` excludes past and withdrawn events. With `past`, the feed contains the
+    events that ended before today, latest first.
     """
     expires_at: datetime | None
     if context.values.get("past") and not has_dates(context.values):
@@ -88,7 +91,8 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     sequences = await read_sequences(context, [row["id"] for row in rows])
     withdrawn = [] if upcoming_only else await find_withdrawn(context)
     expiries = [row["withdrawn_at"] + WITHDRAWN_PERIOD for row in withdrawn]
-    # A protected event's sequence depends on its venues. Their own tags would reveal them, so use the kind's tag.
+    # The sequence of a protected event depends on its venues. The venues' own tags would reveal them, so use the
+    # kind's tag.
     venues = ("venues",) if any(row["password_hash"] is not None for row in rows) else ()
     return Feed(
         rows,
@@ -100,11 +104,11 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
 
 
 async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
-    """Yield feed events in batches, so other requests can run in between."""
+    """Yield the events of a feed in batches, so that other requests can run in between."""
     linked = NO_LINKED_RECORDS
     for loaded in batched(rows, LOADED_SIZE):
         render_context = await make_render_context(EVENTS, context, list(loaded), known=linked)
-        # Events on a site share most linked records, so each is loaded once per feed.
+        # Events on a site share most linked records, so load each of these records only once per feed.
         linked = render_context.linked
         for batch in batched(loaded, BATCH_SIZE):
             yield [build_event(row, render_context) for row in batch]
@@ -145,12 +149,12 @@ def _find_today(context: OperationContext) -> DateTimeInput:
 
 
 def _find_midnight(context: OperationContext) -> datetime:
-    """Return the end of the current day, when a feed of past or upcoming events expires."""
+    """Return the end of the current day. At this time, feeds of past or upcoming events expire."""
     return times.day_ends(_find_today(context), context.transaction.site.timezone) + SECOND
 
 
 async def _find_rows(context: OperationContext, extra: Mapping[str, Any], limit: int) -> list[Row]:
-    """Find the first rows of the list with these parameters added."""
+    """Find the first rows of the list, with additional parameters."""
     list_context = replace(context, values={**context.values, **extra})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=limit)
     return await context.transaction.fetch_all(
@@ -173,9 +177,9 @@ async def read_sequences(context: OperationContext, ids: list[int]) -> dict[int,
 
 
 async def find_withdrawn(context: OperationContext) -> list[Row]:
-    """Find events that appeared in lists until recently.
+    """Find events that were in lists until recently.
 
-    An event changed after its withdrawal has no `withdrawn_at`, so only formerly public data is disclosed.
+    If an event has changed after its withdrawal, it has no `withdrawn_at`. So only data that was public is disclosed.
     """
     tx = context.transaction
     query = replace(build_list_query(EVENTS, context), statuses=None)
@@ -192,7 +196,7 @@ async def find_withdrawn(context: OperationContext) -> list[Row]:
 
 
 async def find_withdrawn_event(context: OperationContext) -> Row:
-    """Find the event that had this slug until recently; raise if there is none."""
+    """Find the event that had this slug until recently. Raise if there is none."""
     tx, slug = context.transaction, normalize_lookup(context.slug or "")
     row = await tx.fetch_one(
         Sql(
@@ -208,7 +212,7 @@ async def find_withdrawn_event(context: OperationContext) -> Row:
     return row
 
 
-# Sitemaps: all public URLs on a site in stable parts, posts by ID range, then terms.
+# Sitemaps: all public URLs of a site, in stable parts. Posts come first, by ID, then terms.
 
 
 async def count_parts(context: OperationContext) -> int:
@@ -219,7 +223,7 @@ async def count_parts(context: OperationContext) -> int:
 
 
 async def list_posts(context: OperationContext, part: int) -> list[tuple[str, str]]:
-    """List the URLs in one part, each with its last modification date."""
+    """List the URLs in one part, each with the date of its last change."""
     entries: list[tuple[str, str]] = []
     today = times.next_midnight(context.transaction.now, context.transaction.site.timezone) - timedelta(days=1)
     period = (today, today + DATES_PERIOD)

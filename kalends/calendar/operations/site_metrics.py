@@ -1,4 +1,4 @@
-"""Metrics read from the database at each scrape."""
+"""Metrics that are read from the database at each scrape."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ INFO: Final = Sample(metrics.INFO, 1, (__version__,))
 
 
 def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Callable[[], list[Sample]]:
-    """Return a function that reads the server's metrics; `urls` maps cell names, or an empty name, to databases."""
+    """Return a function that reads the server's metrics. `urls` maps cell names, or an empty name, to databases."""
     expected = newest_revision()
 
     async def read(cell: str, url: str) -> list[Sample]:
@@ -52,12 +52,12 @@ def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Call
 
 
 def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sample]]:
-    """Return a function that reads the worker's metrics with the queue's login."""
+    """Return a function that reads the worker's metrics with the login of the queue."""
 
     async def read() -> list[Sample]:
         counts, _ = await job_queue.count_jobs(queue_url)
         oldest = await job_queue.find_oldest(queue_url)
-        # Tasks without jobs get the value 0, so alerts have a value to compare.
+        # Tasks without jobs get the value 0, because alerts need a value to compare.
         totals = Counter({(task.value, status): 0 for task in Task for status in job_queue.SHOWN_STATUSES})
         totals.update(counts)
         queued = [Sample(metrics.QUEUE_JOBS, number, labels) for labels, number in sorted(totals.items())]
@@ -69,7 +69,7 @@ def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sampl
 
 
 def make_backup_reader() -> Callable[[], list[Sample]]:
-    """Return a function that reads the ages of the newest backups; pgBackRest runs at most every five minutes."""
+    """Return a function that reads the age of the newest backups. pgBackRest runs at most every five minutes."""
     known: list[Backup] = []
     read_at = -inf
 
@@ -89,7 +89,7 @@ def make_backup_reader() -> Callable[[], list[Sample]]:
 
 
 async def _read_directory(directory_url: str) -> list[Sample]:
-    """Read the unfinished site moves; if the directory does not respond in time, export only that fact."""
+    """Read the unfinished site moves. If the directory does not respond in time, report only that."""
     try:
         async with asyncio.timeout(SCRAPE_TIMEOUT):
             moves = await move_steps.list_moves(directory_url, unfinished=True)
@@ -107,7 +107,7 @@ async def _read_directory(directory_url: str) -> list[Sample]:
 
 
 async def _read_bounded(cell: str, read: Callable[[], Awaitable[list[Sample]]]) -> list[Sample]:
-    """Read the metrics; if the database does not respond in time, export only that fact."""
+    """Read the metrics. If the database does not respond in time, report only that."""
     try:
         async with asyncio.timeout(SCRAPE_TIMEOUT):
             state = await read()

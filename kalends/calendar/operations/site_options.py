@@ -45,7 +45,7 @@ def _parse_currency_code(value: str) -> str:
 
 
 def _parse_language(value: str) -> str:
-    """Accept a language that has a catalog, optionally with a region for the date format."""
+    """Accept a language that has a catalog. A region may follow; it determines the date format."""
     if not re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) or find_language(value) is None:
         raise InvalidValue("must be one of {values}, also with a region, such as en-GB.", values=", ".join(LANGUAGES))
     return value.replace("_", "-")
@@ -62,7 +62,7 @@ def _parse_accent(value: str) -> str:
 
 
 def _parse_logo(value: str) -> str:
-    """Accept a URL, or the path to an image on this site. A path works on all of the site's hosts."""
+    """Accept a URL, or the path of an image on this site. A path works on all hosts of the site."""
     if value.startswith(MEDIA_PATH) and read_key(value.removeprefix(MEDIA_PATH)):
         return value
     return read_website(value)
@@ -83,7 +83,7 @@ def _parse_one_of(values: Sequence[str]) -> Callable[[str], str]:
     return parse
 
 
-# Parsers for settings. The keys are column names, except custom CSS, which has a separate table.
+# The parser for each setting. The keys are column names, except for custom CSS, which has a separate table.
 SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "name": _clean_short_text,
     "base_url": lambda value: read_website(value).rstrip("/") or None,
@@ -108,7 +108,7 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
 
 
 async def find_hosts(tx: Transaction) -> list[str]:
-    """Return the site's host names. An installation's only site may have none; it then serves every host."""
+    """Return the site's host names. The only site of an installation may have none; it then serves every host."""
     return [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts()"))]
 
 
@@ -130,7 +130,10 @@ async def set_site(tx: Transaction, key: str, value: str) -> str:
 
 
 async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int | None = None) -> list[object]:
-    """Change settings and return the parsed values. The revision rises, as settings can affect every response."""
+    """Change settings and return the parsed values.
+
+    The revision rises, because settings can affect every response.
+    """
     parsed = [_parse_setting(key, value) for key, value in settings.items()]
     await tx.lock_site(user_id)
     for column, value in parsed:
@@ -148,7 +151,7 @@ async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int
 
 
 def find_problems(settings: Mapping[str, str]) -> dict[str, Message]:
-    """Return why values are invalid, by setting; empty if all are valid."""
+    """Return why values are invalid, by setting. The result is empty if all values are valid."""
     problems: dict[str, Message] = {}
     for key, value in settings.items():
         try:
@@ -164,7 +167,7 @@ def parse_valid(settings: Mapping[str, str]) -> dict[str, object]:
 
 
 async def read_settings(tx: Transaction) -> dict[str, str]:
-    """Return all settings as text; passing them to `set_several` stores the same values again."""
+    """Return all settings as text. If they are passed to `set_several`, it stores the same values again."""
     values = {key: str(getattr(tx.site, key)) for key in SITE_KEYS if key != CUSTOM_CSS}
     return {**values, "first_weekday": WEEKDAYS[tx.site.first_weekday - 1], CUSTOM_CSS: await read_css(tx)}
 

@@ -1,4 +1,4 @@
-"""The only module that writes records: their columns, links and change log entries."""
+"""Writes records: their columns, links and change log entries. No other module does."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from kalends.store.change_log import choose_action, encode_columns
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
 
-# Columns derived from others. If only these differ, the record counts as unchanged and nothing is logged.
+# Columns that are derived from others. If only these differ, the record counts as unchanged and nothing is logged.
 DERIVED_COLUMNS: Final = {"search_text", "is_free", "name_folded", "start_utc", "end_utc"}
-# Columns that can change when only the status changes.
+# Columns that can change even if a write changes only the status.
 STATUS_COLUMNS: Final = {
     *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc"),
     *("own_fields", "series_id", "slot"),
@@ -41,9 +41,9 @@ async def add_record(
     record_id: int | None = None,
     columns: Values | None = None,
 ) -> int:
-    """Add a record and return its ID. The caller checks the permission.
+    """Add a record and return its ID. The caller has checked the permission.
 
-    An import passes an ID, which must be free, and columns that override the values derived from the arguments.
+    An import passes an ID that is free, and columns that override the values derived from the arguments.
     """
     tx = context.transaction
     await count_new_record(context)
@@ -62,14 +62,14 @@ async def add_record(
 async def change_record(
     kind: Kind, context: OperationContext, row: Row, arguments: Mapping[str, Any], links: Links = NO_LINKS
 ) -> Row | None:
-    """Write the columns and links that differ from the row; return the new row, or None if it must be read again."""
+    """Write the columns and links that differ. Return the new row, or None if the caller must read it again."""
     arguments = await resolve_image_url(context, arguments)
     values = await kind.writes.to_columns(build_write_context(context, arguments, row, row["id"]))
     return await write_changes(kind, context.transaction, row, values, links)
 
 
 async def write_changes(kind: Kind, tx: Transaction, row: Row, values: Values, links: Links = NO_LINKS) -> Row | None:
-    """Write changes and their consequences; return the new row, or None if it must be read again."""
+    """Write changes and their consequences. Return the new row, or None if the caller must read it again."""
     cause: int | None = None
     in_series = kind.is_event and row["series_id"] is not None
     if in_series:
@@ -77,7 +77,7 @@ async def write_changes(kind: Kind, tx: Transaction, row: Row, values: Values, l
         values = {**values, **own_values}
     change = plan(kind, tx, row, values, links, cause=cause)
     if change is None:
-        # A new file at the URL of its image changes the record, too.
+        # If the URL of its image has a new file, the record changes too.
         return None if in_series or tx.has_written else row
     await write(kind, tx, [change])
     if kind.writes.after_update is not None:
@@ -88,7 +88,7 @@ async def write_changes(kind: Kind, tx: Transaction, row: Row, values: Values, l
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
-    """Delete a record permanently, and record a change for each event that loses a link."""
+    """Delete a record permanently. Record a change for each event that loses a link as a result."""
     if kind.is_event and row["series_id"] is not None:
         await leave_out_deleted(tx, row)
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
@@ -126,12 +126,12 @@ async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values
 
 @dataclass(slots=True)
 class PlannedChange:
-    """The changed columns and links that are logged but not yet written to the row."""
+    """Changed columns and links that are logged, but not yet written to the row."""
 
     row: Row
     values: Values
     links: Links
-    written: Row | None = None  # the row after a single change, with its former links
+    written: Row | None = None  # the row after a single change, but with its former links
 
     @property
     def row_after(self) -> dict[str, Any]:
@@ -141,7 +141,10 @@ class PlannedChange:
 def plan(
     kind: Kind, tx: Transaction, row: Row, values: Values, links: Links = NO_LINKS, *, cause: int | None = None
 ) -> PlannedChange | None:
-    """Log a change and return what to write; None if nothing differs. `cause` is the revision of a series change."""
+    """Log a change and return what to write, or None if nothing differs.
+
+    `cause` is the revision of a series change.
+    """
     changed: Values = {name: value for name, value in values.items() if name not in row or row[name] != value}
     relinked = {link: ids for link, ids in links.items() if row[f"{link.column}s"] != ids}
     if not set(changed) - DERIVED_COLUMNS and not relinked:
@@ -166,7 +169,7 @@ def plan(
 
 
 async def write(kind: Kind, tx: Transaction, planned: Iterable[PlannedChange | None]) -> list[PlannedChange]:
-    """Write planned changes, using few statements for many events; return the changes without None."""
+    """Write planned changes, with few statements even for many events. Return the changes that are not None."""
     changes = [change for change in planned if change is not None]
     former_slugs = {
         str(change.row["slug"]): int(change.row["id"])
@@ -208,29 +211,29 @@ def _list_logged(values: Values, links: Links) -> dict[str, Any]:
 def _withdraw(tx: Transaction, row: Row, changed: Values, *, is_relinked: bool) -> Values:
     """Return `withdrawn_at`, the time when a public event was withdrawn, if a write changes it.
 
-    For a while, feeds announce a withdrawn event as cancelled, and filters still match it. Any change beyond the
-    status, during or after the withdrawal, clears the column, because the new data was never public. An event that is
-    merely hidden from lists is not withdrawn: it still takes place.
+    For a while, feeds announce a withdrawn event as cancelled, and filters still match it. If anything but the status
+    changes with or after the withdrawal, the column is cleared, because the new data was never public. An event that
+    is merely hidden from lists is not withdrawn: it still takes place.
     """
     was_published, is_published = permissions.is_published(row), permissions.is_published({**row, **changed})
     if is_published:
         return {} if was_published else {"withdrawn_at": None}
-    # The suffix for trashed records does not count as a new slug.
+    # A slug that differs only by the suffix for trashed records is not a new slug.
     has_new_slug = "slug" in changed and strip_trashed_suffix(str(changed["slug"])) != row["slug"]
     if is_relinked or has_new_slug or set(changed) - DERIVED_COLUMNS - STATUS_COLUMNS:
         return {"withdrawn_at": None}
     return {"withdrawn_at": tx.now} if was_published else {}
 
 
-# Publishing an event publishes the venues and organizers that it links to, as The Events Calendar does.
+# Publishing an event also publishes the venues and organizers to which it links, as in The Events Calendar.
 
 
 async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_id: int) -> None:
-    """Publish or schedule a saved event's linked drafts that the actor may publish.
+    """Publish or schedule the linked drafts of a saved event, if the actor may publish them.
 
-    A scheduled event's drafts are scheduled for the same date. Their status stores the actor's consent: contributors
-    cannot edit scheduled records, and a record changed back to a draft is not published. Private records stay
-    private, and trashed records stay in the trash.
+    If the event is scheduled, its drafts are scheduled for the same date. Their status records the actor's consent:
+    contributors cannot edit scheduled records, and a record that is changed back to a draft is not published. Private
+    records stay private, and trashed records stay in the trash.
     """
     if not kind.is_event or not permissions.may_publish(actor):
         return
@@ -247,7 +250,7 @@ async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_i
 
 
 async def _find_event_with_drafts(tx: Transaction, record_id: int) -> Row | None:
-    """Return the event if it is published or scheduled and has linked drafts; such drafts are rare."""
+    """Return the event if it is published or scheduled and has linked drafts."""
     has_drafts = [
         Sql("EXISTS (SELECT FROM " + link.table + " l JOIN " + BY_NAME[link.kind].name + " r")
         + Sql("ON r.site_id = l.site_id AND r.id = l." + link.column)
@@ -264,7 +267,7 @@ async def _find_event_with_drafts(tx: Transaction, record_id: int) -> Row | None
 
 
 async def publish_with_due_event(tx: Transaction, event: Row) -> None:
-    """Publish the records that were scheduled with an event, in the event's transaction."""
+    """Publish the records that were scheduled together with an event, in the event's transaction."""
     actor = Actor(event["author_id"], "editor")
     condition = Sql("r.status = 'future' AND r.published_at <= ?", tx.now)
     await _publish_linked(tx, actor, event["id"], condition, tx.now)
@@ -287,7 +290,7 @@ async def _publish_linked(tx: Transaction, actor: Actor, event_id: int, conditio
 
 
 async def _publish(tx: Transaction, actor: Actor, kind: Kind, row: Row, date: datetime) -> None:
-    """Publish a record, or schedule it if `date` is in the future. Keep a publication date in the past."""
+    """Publish a record, or schedule it if `date` is in the future. Keep a publication date that is in the past."""
     arguments: dict[str, object] = {"status": "publish"}
     if row["published_at"] > tx.now or date > tx.now:
         arguments["date_utc"] = DateTimeInput(date.replace(tzinfo=None), timedelta(0), False)

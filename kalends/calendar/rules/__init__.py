@@ -1,1 +1,1 @@
-"""Records as data, and rules for them that need no database."""
+"""Records as data, and rules about records that need no database."""

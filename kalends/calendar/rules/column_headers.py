@@ -1,7 +1,6 @@
 """Column headers in imported and exported tables, in eight languages.
 
-Each header has one entry per language, in the order that ORDER defines, with synonyms separated by a bar. Exports
-write the first synonym.
+Each header has one entry per language, in the order of ORDER. Bars separate synonyms; exports use the first one.
 """
 
 from typing import Final

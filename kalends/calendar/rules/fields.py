@@ -1,8 +1,8 @@
 """The plain fields of events, venues and organizers: one row each, in JSON order.
 
-A plain field is a parameter whose column has the same name and stores the value as sent. Its row defines it for the
-API, the API description, the history, tables and forms. `kinds` contains the code for other fields: times, slug,
-password, links, and the display of cost and excerpt.
+A plain field is a parameter whose column has the same name and stores the value as sent. The field's row here defines
+it for the API, the API description, the history, tables and forms. Other fields need code in `kinds`: times, slug,
+password, links, and how cost and excerpt are shown.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from kalends.core.sanitize import clean_html, clean_plain
 Control = Literal[
     "text", "email", "tel", "url", "number", "datetime-local", "textarea", "checkbox", "image", "select"
 ]
-OFF: Final = {"autocomplete": "off"}  # a browser would suggest the editor's address instead of the venue's
+OFF: Final = {"autocomplete": "off"}  # otherwise, a browser suggests the editor's address instead of the venue's
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A field's form input. An empty label defaults to the field's label."""
+    """The form input for a field. If the label is empty, the field's label is used."""
 
     control: Control = "text"
     label: str = ""
@@ -38,14 +38,14 @@ class Field:
     param: Param
     label: str  # a message ID
     group: str  # groups fields in forms, labels and tables
-    headers: Sequence[str] = ()  # column headers in tables; if empty, tables omit the field
+    headers: Sequence[str] = ()  # column headers in tables; if there are none, tables omit the field
     name: LiteralString = attribute(init=False)  # parameter and column name
     is_flag: bool = attribute(init=False)
     path: str = ""  # attribute of the typed record, if its name differs
-    schema: Mapping[str, Any] | None = None  # for responses; if None, derived from the parameter
+    schema: Mapping[str, Any] | None = None  # for responses; None means derived from the parameter
     form: Input = Input()
-    in_sequence: bool = False  # a change raises the event's SEQUENCE in calendar feeds
-    in_feed: bool = False  # shown in calendar feeds
+    in_sequence: bool = False  # whether a change raises the event's SEQUENCE in calendar feeds
+    in_feed: bool = False  # whether calendar feeds show the field
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.param.name)
@@ -54,7 +54,7 @@ class Field:
 
     @property
     def default(self) -> Any:
-        """Return the value for a new record or a locked event."""
+        """Return the value for a new record or for a locked event."""
         return False if self.is_flag else self.param.type.null_value
 
     @property
@@ -78,7 +78,7 @@ class Plain:
         rows = list(fields)
         self.names = tuple(row.name for row in rows)
         self.get_attributes: Callable[[Any], tuple[Any, ...]] = attrgetter(*(row.path for row in rows))
-        # A dotted path refers to part of an attribute that the kind builds.
+        # A path with a dot leads to a part of an attribute that the kind builds.
         self.attributes = tuple(row.path for row in rows if "." not in row.path)
         self.columns = tuple(row.name for row in rows if "." not in row.path)
         self.get_columns: Callable[[Any], tuple[Any, ...]] = itemgetter(*self.columns)

@@ -1,6 +1,6 @@
 """Event states, and typed records (events, venues, organizers, terms, images) for pages, feeds and the API.
 
-`kinds` builds the records from rows. They contain only data that the caller may see. Texts that allow markup are
+`kinds` builds the records from rows. Records contain only data that the caller may see. Texts that allow markup are
 sanitized HTML. Instants (`…_utc`) are aware; wall times (`…_local`) are naive and belong to `timezone`.
 """
 
@@ -28,7 +28,7 @@ MAX_REASON_LENGTH: Final = 500
 def record[T](cls: type[T]) -> type[T]:
     """Make a class a dataclass with keyword arguments, frozen for type checkers.
 
-    It is not frozen at run time, because building a frozen instance takes four times as long.
+    The class is not frozen at run time, because creating a frozen instance takes four times as long.
     """
     return dataclass(slots=True, kw_only=True)(cls)
 
@@ -45,7 +45,7 @@ class Image:
     caption: str  # HTML
     focus_x: float
     focus_y: float
-    # By name, as stored but with absolute URLs. Sizes from another system can lack any of the keys.
+    # By name, as stored but with absolute URLs. A size from another system can lack any of the keys.
     sizes: Mapping[str, Mapping[str, Any]]
     hue: int | None = None  # dominant hue in 24 steps, for pages; None if the image is gray or has not been examined
 
@@ -57,7 +57,7 @@ class MediaItem(Image):
     author: int | None
     date_utc: datetime
     modified_utc: datetime
-    source_url: str  # where it was fetched from; empty for uploads
+    source_url: str  # where the image was fetched from; empty for uploads
 
 
 @record
@@ -121,7 +121,7 @@ class Organizer(Post):
 
 @record
 class SeriesReference:
-    """An event's series: its identity and rules, and the event's slot and overridden fields."""
+    """The series of an event: its identity and rules, and the event's slot and overridden fields."""
 
     id: int
     slug: str
@@ -135,7 +135,7 @@ class SeriesReference:
 
 @record
 class Event(Post):
-    """A calendar entry. If it `is_locked`, the attributes that its password protects are empty or false."""
+    """A calendar entry. If the event `is_locked`, all attributes that the password protects are empty or false."""
 
     uid: str
     title: str  # HTML
@@ -156,7 +156,7 @@ class Event(Post):
     hide_from_listings: bool
     sticky: bool
     featured: bool
-    # Both are sorted by name. Their `url` may be outdated if an ancestor was renamed; their slug is not.
+    # Both are sorted by name. A `url` may be outdated if an ancestor was renamed, but a slug never is.
     categories: tuple[Term, ...]
     tags: tuple[Term, ...]
     venues: tuple[Venue, ...]  # in the event's order
@@ -164,13 +164,13 @@ class Event(Post):
     event_status: str = SCHEDULED
     status_reason: str = ""
     online_url: str = ""
-    feed_guid: str = ""  # ID in the former site's feeds; if empty, feeds use `uid`
+    feed_guid: str = ""  # ID in the feeds of the former site; if empty, feeds use `uid`
     series: SeriesReference | None = None
     is_locked: bool = False
 
     @property
     def places(self) -> tuple[Venue, ...]:
-        """Return the venues that visitors go to; none if the event has moved online."""
+        """Return the venues to which visitors go. There are none if the event has moved online."""
         return () if self.event_status == MOVED_ONLINE else self.venues
 
     @property
@@ -183,7 +183,7 @@ class Event(Post):
 
     @property
     def reason(self) -> str:
-        """Return why the event does not take place as announced; empty if it does."""
+        """Return why the event does not take place as announced, or an empty string if it does."""
         return "" if self.event_status == SCHEDULED else self.status_reason
 
 
@@ -196,9 +196,9 @@ class Series(Post):
     title: str  # HTML
     content: Event
     definition: Definition
-    # Start of the first and last date that exist as events; None if there are none.
+    # Start of the first and last date for which an event exists; None if there is none.
     first_local: datetime | None
     last_local: datetime | None
     total: int
     upcoming: int
-    created_until: datetime | None  # None if all dates exist as events
+    created_until: datetime | None  # None if events exist for all dates

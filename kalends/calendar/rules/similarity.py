@@ -1,11 +1,11 @@
 """Estimates how likely two events are the same from title, place, start and organizer, each rated from 0 to 1.
 
 The score is 0.5 title + 0.2 place + 0.2 start + 0.1 organizer. Some differences rule out a match, however similar the
-rest is: starts more than 90 minutes apart, another day if either event is all-day, different numbers in the titles,
-or another place unless the titles are distinctive.
+events are otherwise: starts more than 90 minutes apart, different days if one event is all-day, different numbers in
+the titles, or different places unless the titles are distinctive.
 
-Events are certainly the same if the score is high enough and their titles are almost equal, or if one title only adds
-detail to the other and both place and time match.
+Events are certainly the same in two cases: if the score is high enough and the titles are almost equal, or if one
+title only adds detail to the other and both place and time match.
 """
 
 import math
@@ -71,12 +71,12 @@ _ABBREVIATIONS: Final = {
 
 
 def _read_groups(text: str) -> Mapping[str, str]:
-    """Return the group of each word; each line contains a group name and its words."""
+    """Return the group of each word. Each line contains the name of a group and its words."""
     lines = [line.split() for line in text.strip().splitlines()]
     return {word: group for group, *words in lines for word in words}
 
 
-# Folded words for event types. Some sources add them, others omit them. Words on a line are synonyms.
+# Folded words for types of events. Some sources add these words, others omit them. Words on one line are synonyms.
 GENRES: Final = _read_groups(
     """
     concert konzert concert concierto concerto spielt gig recital show コンサート
@@ -97,7 +97,7 @@ GENRES: Final = _read_groups(
     other open air prasentiert presents
     """
 )
-# Words for audiences, alone or as the first part of compounds. Words on a line are synonyms.
+# Words for audiences, as a whole word or as the first part of a compound. Words on one line are synonyms.
 AUDIENCES: Final = _read_groups(
     """
     children kind kinder child children kids enfant enfants nino ninos infantil bambino bambini crianca criancas
@@ -114,7 +114,7 @@ AUDIENCES: Final = _read_groups(
     advanced avancado gevorderden 中級 上級
     """
 )
-# Month names of more than three letters, because shorter names are also ordinary words.
+# Month names of more than three letters, because shorter ones are also ordinary words.
 _MONTHS: Final = frozenset(
     fold(name) for row in MONTHS for names in row for name in names.split("|") if len(name) > 3
 )
@@ -123,18 +123,18 @@ _NUMERALS: Final = frozenset("i ii iii iv v vi vii viii ix x xi xii a b c d".spl
 
 @lru_cache(maxsize=2048)
 def split_words(title: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return a title's words without noise, and its numbers."""
+    """Return a title's words without noise, and the numbers in the title."""
     found: list[str] = re.findall(r"\d+|[^\W\d_]+", fold(to_plain_text(title)))
     parts = [_ABBREVIATIONS.get(part, part) for part in found]
     numbers = frozenset(part.lstrip("0") for part in _leave_out_dates(parts) if part.isdecimal())
-    # A letter or Roman numeral after a word is its number.
+    # A letter or Roman numeral after a word is the number of that word.
     numbers |= {part for part in parts[1:] if part in _NUMERALS and (part not in _NOISE or part == parts[-1])}
     words = [part for part in parts if not part.isdecimal() and part not in _NUMERALS]
     return tuple(word for word in words if word not in _NOISE) or tuple(words), numbers
 
 
 def _leave_out_dates(parts: Sequence[str]) -> Iterator[str]:
-    """Yield the parts, except years and days of the month, because the start is compared separately."""
+    """Yield the parts, except for years and days of the month, because starts are compared separately."""
     for part, before, after in zip(parts, ["", *parts], [*parts[1:], ""], strict=False):
         is_year = len(part) == 4 and part.startswith(("19", "20"))
         if not is_year and before not in _MONTHS and after not in _MONTHS:
@@ -151,16 +151,16 @@ _MIN_PART_LETTERS: Final = 3
 _MIN_NAME_LETTERS: Final = 12
 _MIN_LETTERS_WITHOUT_CONTEXT: Final = 8
 _GENRE_WEIGHT: Final = 0.3
-_COMPOUND_RATIO: Final = 0.85  # for a word and a compound that begins or ends with it
-_STEM_RATIO: Final = 0.95  # for two forms of a word
-_PART_RATIO: Final = 0.85  # for a name and a longer name that contains all of its words
+_COMPOUND_RATIO: Final = 0.85  # similarity of a word and a compound that begins or ends with it
+_STEM_RATIO: Final = 0.95  # similarity of two forms of a word
+_PART_RATIO: Final = 0.85  # similarity of a name and a longer name that contains all of its words
 
 
 @dataclass(frozen=True, slots=True)
 class TitleMatch:
     similarity: float
-    is_part: bool = False  # one title contains all words of the other
-    is_same_audience: bool = True  # neither title names an audience that the other lacks
+    is_part: bool = False  # whether one title contains all words of the other
+    is_same_audience: bool = True  # whether neither title names an audience that the other lacks
 
 
 def compare_titles(first: str, second: str) -> float:
@@ -169,7 +169,7 @@ def compare_titles(first: str, second: str) -> float:
 
 
 def match_titles(first: str, second: str, context: frozenset[str]) -> TitleMatch:
-    """Compare titles without the context words, which name the place or organizer."""
+    """Compare titles without words from the context, because these only name the place or the organizer."""
     (words, numbers), (other_words, other_numbers) = split_words(first), split_words(second)
     if not words or not other_words:
         return TitleMatch(1.0 if fold(first) == fold(second) else 0.0)
@@ -191,7 +191,10 @@ def match_titles(first: str, second: str, context: frozenset[str]) -> TitleMatch
 
 
 def compare_names(name: str, other: str) -> float:
-    """Compare names of places or organizers. Often only one includes the town name or “municipal”."""
+    """Compare the names of places or organizers.
+
+    Often, only one of them includes the town or a word like “municipal”.
+    """
     words, others = split_words(name)[0], split_words(other)[0]
     if not words or not others:
         return 0.0
@@ -216,13 +219,13 @@ def _have_other_words(words: Sequence[str], others: Sequence[str], context: froz
 
 
 def _leave_out(words: tuple[str, ...], context: frozenset[str]) -> tuple[str, ...]:
-    """Return the words that are not in the context, unless too few letters would remain."""
+    """Return the words that are not in the context. If too few letters would remain, return all words."""
     left = tuple(word for word in words if word not in context)
     return left if len("".join(left)) >= _MIN_LETTERS_WITHOUT_CONTEXT else words
 
 
 def _list_audiences(words: Sequence[str]) -> set[str]:
-    """Return the audiences named in a title, alone or as the first part of compounds."""
+    """Return the audiences that a title names, as a whole word or as the first part of a compound."""
     return {group for word in words if (group := _find_audience(word))}
 
 
@@ -233,7 +236,7 @@ def _find_audience(word: str) -> str:
 
 
 def _is_part(words: Sequence[str], others: Sequence[str], genres: Mapping[str, str]) -> bool:
-    """Return whether the other title contains all words of this one. Event types alone do not count."""
+    """Return whether the second title contains all words of the first one. Event types alone do not count."""
     names = [word for word in words if word not in genres]
     letters = len("".join(names))
     if letters < (_MIN_PART_LETTERS if words[0].isascii() else 2):
@@ -241,7 +244,7 @@ def _is_part(words: Sequence[str], others: Sequence[str], genres: Mapping[str, s
     if _is_abbreviation(words, others):
         return True
     types, other_types = ({genres[word] for word in title if word in genres} for title in (words, others))
-    # The other title can omit the event type but not replace it, unless the rest is distinctive.
+    # The second title may omit the event type. It may replace the type only if the rest is distinctive.
     is_left_out = not other_types and all(_is_in(other, words, genres) for other in others)
     wanted = names if is_left_out or types & other_types or letters >= _MIN_NAME_LETTERS else words
     weights = {word: _weigh(word, genres) for word in wanted}
@@ -249,7 +252,7 @@ def _is_part(words: Sequence[str], others: Sequence[str], genres: Mapping[str, s
 
 
 def _is_in(word: str, others: Sequence[str], genres: Mapping[str, str]) -> bool:
-    """Return whether a title contains a word, alone, inside a compound, or as the separate parts of a compound."""
+    """Return whether a title contains a word: alone, inside a compound, or as the separate parts of a compound."""
     if any(_is_word_part(word, other) for other in others):
         return True
     starts = [other for other in others if len(other) >= _MIN_FIRST_LETTERS and word.startswith(other)]
@@ -272,7 +275,7 @@ def _is_word_part(word: str, other: str) -> bool:
 
 
 def _is_abbreviation(words: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether a title consists of the other title's initials."""
+    """Return whether a title consists of the initials of the other title."""
     return len(words) == 1 and len(words[0]) >= 3 and words[0] == "".join(word[0] for word in others)
 
 
@@ -283,7 +286,7 @@ def _have_other_codes(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _compare_words(words: Sequence[str], others: Sequence[str], genres: Mapping[str, str]) -> float:
-    """Return the share of letters in words that both titles contain, allowing for typing errors."""
+    """Return the share of letters in words that both titles contain. Typing errors are allowed."""
     found, other_found = _match(words, others, genres), _match(others, words, genres)
     total, other_total = (sum(_weigh(word, genres) for word in title) for title in (words, others))
     share, other_share = found / total, other_found / other_total
@@ -310,7 +313,7 @@ def _compare_word(word: str, other: str) -> float:
     if len(stem := _find_stem(word)) >= 4 and stem == _find_stem(other):
         return _STEM_RATIO
     shorter, longer = sorted((word, other), key=len)
-    # Languages without spaces have short words.
+    # In languages without spaces, words are short.
     is_long = len(shorter) >= (5 if shorter.isascii() else 2)
     if is_long and (longer.startswith(shorter) or longer.endswith(shorter)):
         return _COMPOUND_RATIO
@@ -321,12 +324,12 @@ def _compare_word(word: str, other: str) -> float:
 
 
 def _find_stem(word: str) -> str:
-    """Return an English word without its plural, gerund or agent ending."""
+    """Return an English word without the ending of a plural, gerund or agent."""
     return re.sub(r"(?:ing|ers?|s)$", "", re.sub(r"ies$", "y", word))
 
 
 def _compare_letters(words: Sequence[str], others: Sequence[str]) -> float:
-    """Compare titles without spaces, for words that one title joins and the other separates."""
+    """Compare titles without spaces, because one title may join words that the other separates."""
     if len(words) == len(others):
         return 0.0
     first, second = "".join(words), "".join(others)
@@ -345,7 +348,7 @@ _QUESTIONABLE: Final = 0.84  # highest score for events that need a person's dec
 _UNKNOWN: Final = 0.45  # score for an unknown place or organizer
 _SAME_PLACE_METRES: Final = 150
 _FAR_METRES: Final = 1000
-_DISTINCTIVE_LENGTH: Final = 18  # letters in a title that events at different places are unlikely to share
+_DISTINCTIVE_LENGTH: Final = 18  # number of letters in a title that events at different places are unlikely to share
 _SAME_PLACE: Final = 0.8  # minimum similarity for two names of the same place
 _NEAR_START: Final = 0.75  # score for starts about half an hour apart
 _SAME_DAY: Final = 0.7  # score for a timed and an all-day event on the same day
@@ -353,7 +356,7 @@ _SAME_DAY: Final = 0.7  # score for a timed and an all-day event on the same day
 
 @dataclass(frozen=True, slots=True)
 class EventFacts:
-    """The known facts about an event; empty values are unknown."""
+    """What is known about an event. Empty values are unknown."""
 
     title: str
     start_local: datetime
@@ -374,7 +377,7 @@ def compute_score(first: EventFacts, second: EventFacts) -> float:
     score = 0.5 * title.similarity + 0.2 * _or_unknown(place) + 0.2 * start + 0.1 * _or_unknown(organizer)
     if start < 0.3:
         return min(score, _DIFFERENT)
-    # A page can describe several events, so a person decides if the titles differ.
+    # A page can describe several events. If the titles differ, a person decides.
     if _is_same_page(first.website, second.website) and title.similarity >= 0.2:
         return max(score, 0.9 if title.similarity >= 0.5 else 0.65)
     is_here = place is not None and place >= _SAME_PLACE and start >= _NEAR_START
@@ -382,7 +385,7 @@ def compute_score(first: EventFacts, second: EventFacts) -> float:
         return max(score, _CERTAIN)
     if title.similarity < 0.5 or _excludes(place, first, second):
         return min(score, _DIFFERENT)
-    # Only almost equal titles are linked automatically, because linking different events hides one of them.
+    # Link only almost equal titles automatically, because linking different events hides one of them.
     if title.similarity < _ALMOST_EQUAL or not title.is_same_audience:
         return min(score, _QUESTIONABLE)
     is_known = organizer is not None and organizer >= _ALMOST_EQUAL
@@ -396,7 +399,7 @@ def _or_unknown(value: float | None) -> float:
 
 
 def _excludes(place: float | None, first: EventFacts, second: EventFacts) -> bool:
-    """Return whether the places rule out a match; different names alone do not, if the titles are distinctive."""
+    """Return whether the places rule out a match. If the titles are distinctive, different names alone do not."""
     if place is None or place >= 0.4:
         return False
     distance = _find_distance(first, second)
@@ -418,7 +421,7 @@ def _list_context(facts: EventFacts) -> frozenset[str]:
 
 
 def compare_starts(first: EventFacts, second: EventFacts) -> float:
-    """Compare local starts: only the day if either is all-day, else up to 90 minutes, as doors can open earlier."""
+    """Compare local starts, only by day if either is all-day. Doors may open earlier, so allow up to 90 minutes."""
     if first.all_day or second.all_day:
         is_same_day = first.start_local.date() == second.start_local.date()
         return (1.0 if first.all_day == second.all_day else 0.7) if is_same_day else 0.0
@@ -427,7 +430,7 @@ def compare_starts(first: EventFacts, second: EventFacts) -> float:
 
 
 def compare_places(first: EventFacts, second: EventFacts) -> float | None:
-    """Compare places by ID, distance and name; return None if one is unknown."""
+    """Compare places by ID, distance and name. Return None if one of the places is unknown."""
     if set(first.venue_ids) & set(second.venue_ids):
         return 1.0
     distance = _find_distance(first, second)
@@ -452,7 +455,7 @@ def _compare_organizers(first: EventFacts, second: EventFacts) -> float | None:
 
 
 def _find_distance(first: EventFacts, second: EventFacts) -> float | None:
-    """Return the shortest distance between the places in meters; None if one has not been located."""
+    """Return the shortest distance between the places in meters, or None if the location of one is unknown."""
     pairs = [(place, other) for place in first.coordinates for other in second.coordinates]
     return min((_measure(place, other) for place, other in pairs), default=None)
 
@@ -465,6 +468,6 @@ def _measure(place: tuple[float, float], other: tuple[float, float]) -> float:
 
 
 def _is_same_page(first: str, second: str) -> bool:
-    """Return whether two events have the same web page, not counting home pages."""
+    """Return whether two events have the same web page. Home pages do not count."""
     pages = [re.sub(r"^https?://(www\.)?", "", url.strip().lower()).rstrip("/") for url in (first, second)]
     return pages[0] == pages[1] and "/" in pages[0]

@@ -15,16 +15,16 @@ REPEATED: Final = "repeated"
 
 @dataclass(frozen=True, slots=True)
 class TimeProblem:
-    """A local time that does not exist or occurs twice, with an explanation and choices."""
+    """A local time that does not exist or occurs twice, with an explanation and the choices."""
 
     kind: str
     message: Message
-    becomes: str = ""  # replacement for a skipped time
+    becomes: str = ""  # the time that replaces a skipped time
     offsets: tuple[str, ...] = ()
 
 
 def combine(day: str, time_text: str, offset: str, zone: str) -> str:
-    """Return a date in API format. Pass an invalid time through unchanged, because the API explains the error."""
+    """Return a date in the API's format. Do not change an invalid time, because the API explains what is wrong."""
     if not time_text:
         return day
     moment = read_time_of_day(time_text)
@@ -46,7 +46,7 @@ def split_date(text: str) -> tuple[str, str, str]:
 
 
 def end_of(start_day: str, start_time: str, end_day: str, end_time: str, *, all_day: bool) -> tuple[str, str]:
-    """Return the end day and time. The default is the start day, or the next one if the event passes midnight."""
+    """Return the end day and time. The default is the start day or, if the event passes midnight, the next day."""
     if all_day:
         return end_day or start_day, ""
     end_time = end_time or start_time
@@ -59,13 +59,13 @@ def end_of(start_day: str, start_time: str, end_day: str, end_time: str, *, all_
 
 
 def find_offset(wall: datetime, zone: str, instant: datetime) -> str:
-    """Return a stored time's offset if its local time occurs twice."""
+    """Return the offset of a stored time, if the local time occurs twice."""
     is_repeated = isinstance(check_local_time(wall, zone), RepeatedTime)
     return format_offset(offset_of(instant, zone)) if is_repeated else ""
 
 
 def find_problem(day: str, time_text: str, zone: str) -> TimeProblem | None:
-    """Explain a local time that does not exist or occurs twice; return None if there is no problem."""
+    """Explain a local time that does not exist or occurs twice. Return None if there is no problem."""
     parsed, moment = _read_day(day), read_time_of_day(time_text)
     if parsed is None or moment is None:
         return None
@@ -73,7 +73,7 @@ def find_problem(day: str, time_text: str, zone: str) -> TimeProblem | None:
     try:
         found = check_local_time(wall, read_zone(zone))
     except InvalidValue:
-        return None  # saving the event reports an invalid zone or year
+        return None  # an invalid zone or year is reported when the event is saved
     values = {"time": f"{wall:%H:%M}", "zone": zone}
     if isinstance(found, SkippedTime):
         message = Message(

@@ -1,6 +1,6 @@
-"""Bulk loading with COPY. It requires the table owner, because row-level security does not allow COPY.
+"""Bulk loading with COPY. This requires the table owner, because COPY does not work with row-level security.
 
-One transaction loads all rows into one site and keeps the site's row locked.
+One transaction loads all rows into one site, and locks the site's row until it ends.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ from kalends.store.problems import connect_owner
 from kalends.store.sites import Site, SiteConflict
 from kalends.store.sql import Sql
 
-# Tables that grow with the number of events.
+# Tables whose size grows with the number of events.
 LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
     "events",
     "event_venues",
@@ -27,7 +27,7 @@ SMALL_TABLES: Final[tuple[LiteralString, ...]] = (
     *("venues", "organizers", "categories", "tags", "series"),
     *("event_days", "link_days", "series_days", "series_steps", "sites"),
 )
-# Minimum number of new events for dropping and rebuilding the indexes, unless more events already exist.
+# Drop and rebuild the indexes if at least this many events are added, unless more events already exist.
 MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -76,8 +76,8 @@ async def open_bulk_load(
 async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
     """Drop indexes and foreign keys before a large load; return the statements that recreate them.
 
-    Building them after the load takes a fraction of the time. Other writers must wait. To prevent deadlocks, the
-    tables are locked in the order that all writers use: sites first.
+    Building indexes after the load takes a fraction of the time. Other writers must wait. To prevent deadlocks, the
+    tables are locked in the same order in which all writers lock them, sites first.
     """
     existing: float = await connection.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass")
     if event_count < MIN_EVENTS_TO_DROP_INDEXES or existing > event_count:
@@ -98,7 +98,7 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
 
 
 async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:
-    """Update the planner's statistics and the visibility map, which index-only scans need."""
+    """Update the planner's statistics and the visibility map. Index-only scans need both."""
     tables = (*LARGE_TABLES, *SMALL_TABLES)
     async with connect_owner(database_url) as connection:
         for done, table in enumerate(tables):
@@ -115,7 +115,7 @@ async def list_slugs(transaction: Transaction) -> set[str]:
 
 
 async def find_term_ids(transaction: Transaction, table: LiteralString) -> dict[str, int]:
-    """Return existing term IDs by folded name."""
+    """Return the IDs of existing terms by folded name."""
     rows = await transaction.fetch_all(
         Sql("SELECT name_folded, id FROM " + table + " WHERE site_id = ? ORDER BY id DESC", transaction.site.id)
     )
@@ -145,14 +145,14 @@ async def ensure_authors(transaction: Transaction) -> list[int]:
     return [user_id]
 
 
-# New tables have no statistics, so the planner would scan them completely for every slug.
+# New tables have no statistics, so the planner would read whole tables for every slug.
 _SETTINGS: Final = """
     SET LOCAL enable_seqscan = off;
     SELECT set_config(name, '512MB', true) FROM pg_settings
     WHERE name IN ('work_mem', 'maintenance_work_mem') AND setting::bigint < 512 * 1024
 """
 
-# Indexes without a constraint, and foreign keys, which are recreated last.
+# Indexes that belong to no constraint, and foreign keys. Foreign keys are recreated last.
 _DROPPABLE: Final = """
     SELECT format('DROP INDEX %s', i.indexrelid::regclass) AS removal, pg_get_indexdef(i.indexrelid) AS creation,
         1 AS step

@@ -1,4 +1,4 @@
-"""Rows for form drafts and saved filters. Writing them does not raise the site's revision."""
+"""Rows for form drafts and saved filters. Writing these rows does not raise the site's revision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from asyncpg import Record
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-MAX_DRAFTS: Final = 50  # per user and kind; the oldest are removed
+MAX_DRAFTS: Final = 50  # maximum per user and kind; the oldest drafts are removed
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The last stored state of a form. Its fields are pairs of names and values."""
+    """The last stored state of a form. The fields are pairs of a name and a value."""
 
     key: str
     base_revision: int | None
@@ -27,7 +27,7 @@ class Draft:
 async def save_draft(
     tx: Transaction, user_id: int, kind: str, key: str, *, base_revision: int | None, pairs: Sequence[tuple[str, str]]
 ) -> bool:
-    """Insert or replace a draft, and return whether it is new."""
+    """Insert or replace a draft. Return whether it is new."""
     row = await tx.fetch_one(
         Sql(
             """
@@ -108,7 +108,7 @@ async def list_saved(tx: Transaction, user_id: int) -> list[Record]:
 
 
 async def save(tx: Transaction, user_id: int, name: str, query: str) -> None:
-    """Save a filter, replacing one with the same name."""
+    """Save a filter. It replaces a filter with the same name."""
     await tx.execute(
         Sql(
             """INSERT INTO saved_filters (site_id, user_id, name, query) VALUES (?, ?, ?, ?)

@@ -1,4 +1,4 @@
-"""Read the change log, by record or since a revision; store idempotency keys."""
+"""Reads the change log, by record or since a revision; stores idempotency keys."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categorie
 async def list_record_changes(
     tx: Transaction, kind: str, record_id: int, *, after: int = 0, before: int = MAX_ID, limit: int | None = None
 ) -> list[Record]:
-    """Return a record's edits between two revisions, newest first, without derived and empty changes."""
+    """Return the edits of a record between two revisions, newest first, without derived and empty changes."""
     return await tx.fetch_all(
         Sql(
             """
@@ -50,7 +50,7 @@ async def is_only_derived(tx: Transaction, kind: str, record_id: int, since: int
 async def list_changed_records(
     tx: Transaction, since: int, snapshot_revision: int, kinds: Sequence[str], limit: int
 ) -> list[Record]:
-    """Return changed records and tombstones of deleted records, sorted by revision."""
+    """Return changed records, and tombstones of deleted ones, sorted by revision."""
     parts = [
         Sql("(SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
             "AND revision > ? ORDER BY revision LIMIT ?)", tx.site.id, since, limit)
@@ -72,7 +72,7 @@ async def list_changed_records(
 async def find_once_visible(
     tx: Transaction, since: int, records: Sequence[tuple[str, int]], user_id: int | None
 ) -> set[tuple[str, int]]:
-    """Return the records that were public, or visible to the user as their author, at any time since a revision."""
+    """Return the records that were public, or visible to the user as author, at any time since a revision."""
     if not records:
         return set()
     rows = await tx.fetch_all(
@@ -104,7 +104,7 @@ async def find_once_visible(
 
 
 async def trim_log(tx: Transaction, before: Any) -> int:
-    """Delete changes made before a given time; return the last deleted revision, which the site stores."""
+    """Delete changes made before a given time. Return the last deleted revision, which the site's row stores."""
     last: int | None = await tx.fetch_value(
         Sql(
             """SELECT max(revision) FROM changes WHERE site_id = ? AND changed_at < ?
@@ -120,7 +120,7 @@ async def trim_log(tx: Transaction, before: Any) -> int:
     return last
 
 
-# Stored responses for a repeated Idempotency-Key, saved in the same transaction as the write.
+# Stored responses for a repeated Idempotency-Key. They are saved in the same transaction as the write.
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class StoredResponse:
 
 
 async def lock_key(tx: Transaction, user_id: int, key: str) -> None:
-    """Lock a key before locking the site; raise if another transaction holds it."""
+    """Lock a key before locking the site. Raise if another transaction holds the key."""
     digest = hashlib.blake2b(f"{tx.site.id}\0{user_id}\0{key}".encode(), digest_size=8).digest()
     lock_id = int.from_bytes(digest, "big", signed=True)
     if not await tx.fetch_value(Sql("SELECT pg_try_advisory_xact_lock(?::bigint)", lock_id)):
@@ -139,9 +139,9 @@ async def lock_key(tx: Transaction, user_id: int, key: str) -> None:
 
 
 async def find_response(tx: Transaction, user_id: int, key: str, fingerprint: bytes) -> StoredResponse | None:
-    """Return the stored response, if any; raise if the key was used for another request.
+    """Return the stored response, if any. Raise if the key was used for another request.
 
-    FOR UPDATE writes WAL, so a replayed response waits for a synchronous standby, as the write did.
+    FOR UPDATE writes WAL, so returning a stored response waits for a synchronous standby, as the write itself did.
     """
     row = await tx.fetch_one(
         Sql(

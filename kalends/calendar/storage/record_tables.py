@@ -1,4 +1,4 @@
-"""Write the rows in a site's tables, their slugs, links and former URLs. `Kind.select` reads the rows."""
+"""Writes a site's records: rows, slugs, links and former URLs. `Kind.select` reads them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ async def change(
     values: Mapping[LiteralString, object],
     columns: LiteralString = "r.id",
 ) -> Record | None:
-    """Write these values and return the SELECT list `columns` of the new row `r`."""
+    """Write these values. Return the SELECT list `columns` of the new row, which has the alias `r`."""
     assignments = join(", ", [Sql(name + " = ?", value) for name, value in values.items()])
     return await tx.fetch_one(
         Sql("UPDATE " + table + " r SET")
@@ -50,10 +50,10 @@ async def record_changes(
     before: str | None = None,
     after: str | None = None,
 ) -> None:
-    """Record a change to records whose content depends on another changed record.
+    """Record a change to records whose content depends on another record that has changed.
 
-    Each gets a new revision. Rows have `id` and `public`. `assignment` sets additional columns; `before` and `after`
-    are logged for each record. A derived change does not update the modification time.
+    Each record gets a new revision. `rows` contains `id` and `public`. `assignment` sets additional columns; `before`
+    and `after` are logged for each record. A derived change does not update the modification time.
     """
     if not rows:
         return
@@ -76,7 +76,7 @@ async def write_revisions(
     assignment: LiteralString,
     is_derived: bool = False,
 ) -> None:
-    """Write the revisions of recorded changes to their rows. `assignment` sets additional columns."""
+    """Write the revisions of recorded changes to the changed rows. `assignment` sets additional columns."""
     modified = Sql("") if is_derived else Sql(", modified_utc = ?", tx.now)
     await tx.execute(
         Sql("UPDATE " + table + " r SET revision = s.revision" + assignment)
@@ -107,9 +107,10 @@ async def find_by_slug(tx: Transaction, table: LiteralString, slug: str) -> int 
 
 
 async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_id: int) -> str:
-    """Return the slug, with the suffix -2, -3 … if it is taken. The site lock keeps it free.
+    """Return the slug, with the suffix -2, -3 … if the slug is taken. The site lock keeps the result free.
 
-    If many records share a name, an exponential search finds a free number and a binary search the lowest one.
+    If many records share a name, an exponential search finds a free number, and then a binary search finds the
+    lowest.
     """
 
     async def find_used(numbers: list[int]) -> set[int]:
@@ -119,7 +120,7 @@ async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_i
                 *(tx.site.id, [add_number(slug, n) for n in numbers], own_id),
             )
         )
-        # A long slug is truncated before its number is added, so several numbers can produce the same slug.
+        # A long slug is truncated before a number is added, so several numbers can produce the same slug.
         used_slugs = {row["slug"] for row in rows}
         return {n for n in numbers if add_number(slug, n) in used_slugs}
 
@@ -167,7 +168,7 @@ async def replace_links(
 async def record_linked_event_changes(
     tx: Transaction, table: LiteralString, column: LiteralString, record_id: int
 ) -> None:
-    """Record a change to the events linked to a record, before its links are deleted."""
+    """Record a change to the events linked to a record, before the links are deleted."""
     rows = await tx.fetch_all(
         Sql(
             "SELECT e.id, e.listed AS public FROM " + table + " l "
@@ -185,10 +186,10 @@ async def record_linked_event_changes(
 async def unlink_events(
     tx: Transaction, table: LiteralString, column: LiteralString, record_id: int, limit: int
 ) -> int:
-    """Unlink events from a record and record a change to each; return their number.
+    """Unlink events from a record, and record a change to each event. Return the number of events.
 
-    The events are selected first: with outdated statistics, a `DELETE` with a subquery compares each event with every
-    link to the record.
+    The events are selected first: with outdated statistics, a `DELETE` with a subquery would compare each event with
+    every link to the record.
     """
     chosen = Sql(
         "SELECT event_id FROM " + table + " WHERE site_id = ? AND " + column + " = ? LIMIT ?",
@@ -219,7 +220,7 @@ CATEGORY_TREE: Final = """
 
 
 async def record_category_event_changes(tx: Transaction, category_id: int) -> None:
-    """Record a change to the events in a moved category and its descendants, because other filters now match them."""
+    """Record a change to the events in a moved category and its descendants: other filters now match them."""
     rows = await tx.fetch_all(
         Sql(
             CATEGORY_TREE
@@ -235,7 +236,7 @@ async def record_category_event_changes(tx: Transaction, category_id: int) -> No
 
 
 async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
-    """Give all descendants of a category a new revision, because their URLs contain its slug."""
+    """Record a change to all descendants of a category, because their URLs contain the category's slug."""
     rows = await tx.fetch_all(
         Sql(
             CATEGORY_TREE + "SELECT id, true AS public FROM tree WHERE id <> ? ORDER BY id",
@@ -245,12 +246,12 @@ async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
     await record_changes(tx, "categories", rows, is_derived=True)
 
 
-# Moving event links between venues, organizers, categories or tags, and counting them.
+# Moving and counting event links, to venues, organizers, categories or tags.
 
 
 @dataclass(frozen=True, slots=True)
 class LinkMove:
-    """All links to a record in one link table, and their new target record."""
+    """All links to a record in one link table, and the record to which they move."""
 
     table: LiteralString
     column: LiteralString
@@ -258,12 +259,12 @@ class LinkMove:
     new_id: int
 
     def replace_id(self, ids: Sequence[int]) -> list[int]:
-        """Return an event's linked IDs after the move, without duplicates."""
+        """Return the linked IDs of an event after the move, without duplicates."""
         return list(dict.fromkeys(self.new_id if entry == self.record_id else entry for entry in ids))
 
 
 async def count_links(tx: Transaction, table: LiteralString, column: LiteralString, record_id: int) -> int:
-    """Count the events linked to a record, regardless of status."""
+    """Count the events linked to a record, whatever their status."""
     condition = Sql("site_id = ? AND " + column + " = ?", tx.site.id, record_id)
     count: int = await tx.fetch_value(Sql("SELECT count(*) FROM " + table + " WHERE") + condition)
     return count
@@ -272,7 +273,7 @@ async def count_links(tx: Transaction, table: LiteralString, column: LiteralStri
 async def count_upcoming(
     tx: Transaction, table: LiteralString, column: LiteralString, ids: Sequence[int]
 ) -> dict[int, int]:
-    """Count upcoming published events by linked record ID."""
+    """Count upcoming published events by the ID of the linked record."""
     condition = Sql("site_id = ? AND " + column + " = ANY(?)", tx.site.id, list(ids))
     rows = await tx.fetch_all(
         Sql("SELECT " + column + " AS id, count(*) AS count FROM " + table + " WHERE")
@@ -285,7 +286,8 @@ async def count_upcoming(
 async def move_links(tx: Transaction, move: LinkMove, limit: int) -> int:
     """Link events to another record at the same position, and record a change to each event.
 
-    An event that links to both records keeps one link, at the earlier position. Return the number of events.
+    An event that links to both records keeps one link, at the earlier of the two positions. Return the number of
+    events.
     """
     rows = await _fetch_linked_events(tx, move, limit)
     await _record_changes(tx, move, rows)
@@ -323,7 +325,7 @@ async def _record_changes(tx: Transaction, move: LinkMove, rows: Sequence[Record
         )
         for row in rows
     ]
-    # Changing the venue gives an event a new SEQUENCE in calendar feeds.
+    # An event with a changed venue gets a new SEQUENCE in calendar feeds.
     assignment: LiteralString = ", sequence = s.revision" if move.table == "event_venues" else ""
     if rows:
         await write_revisions(tx, "events", [row["id"] for row in rows], revisions, assignment=assignment)
@@ -342,11 +344,11 @@ async def _fetch_linked_events(tx: Transaction, move: LinkMove, limit: int) -> l
     )
 
 
-# Redirects from former public slugs. If a slug is reused, the new record takes precedence.
+# Redirects from former public slugs. If another record gets the slug, that record takes precedence.
 
 
 def id_key(record_id: int) -> str:
-    """Return the redirect key for an ID. It cannot collide with a slug, because no slug contains a question mark."""
+    """Return the redirect key for an ID. The key cannot equal a slug, because no slug contains a question mark."""
     return f"?p={record_id}"
 
 
@@ -372,7 +374,7 @@ async def add_redirects(tx: Transaction, table: LiteralString, record_ids: Mappi
 
 
 async def move_redirects(tx: Transaction, table: LiteralString, record_id: int, new_id: int) -> None:
-    """Redirect a record's former slugs to another record."""
+    """Redirect the former slugs of a record to another record."""
     await tx.execute(
         Sql(
             "UPDATE slug_redirects SET record_id = ? WHERE site_id = ? AND kind = ? AND record_id = ?",
@@ -391,13 +393,13 @@ async def remove_redirects(tx: Transaction, table: LiteralString, record_id: int
 
 
 async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
-    """Return a public record's current slug, given a former one."""
+    """Return the current slug of a public record, given a former one."""
     rows = await find_current(tx, table, [slug], is_post=is_post)
     return rows[0]["slug"] if rows else None
 
 
 async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str], *, is_post: bool) -> list[Record]:
-    """Return `key`, `id`, `slug` and `name` for the public records that former slugs and IDs redirect to."""
+    """Return `key`, `id`, `slug` and `name` of the public records to which former slugs and IDs redirect."""
     name: LiteralString = "title" if is_post else "name"
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
     return await tx.fetch_all(
@@ -410,11 +412,11 @@ async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str
     )
 
 
-# URLs from the former site: image paths, and path prefixes that have changed.
+# URLs of the former site: image paths, and path prefixes that have changed.
 
 
 async def find_file(tx: Transaction, path: str) -> str | None:
-    """Return the smallest file that is at least as wide as the former site's file at this path."""
+    """Return the smallest file that is at least as wide as the file at this path of the former site."""
     row = await tx.fetch_one(
         Sql(
             "SELECT f.width AS wanted, m.url, m.width, m.sizes FROM legacy_files f "
@@ -434,7 +436,7 @@ def _choose_file(row: Record) -> str:
 
 
 async def find_prefix(tx: Transaction, path: str) -> str | None:
-    """Replace the longest matching path prefix from the former site; return None if no prefix matches."""
+    """Replace the longest path prefix of the former site that matches. Return None if no prefix matches."""
     row = await tx.fetch_one(
         Sql(
             "SELECT old, new FROM prefix_redirects WHERE site_id = ? AND starts_with(?, old) "
@@ -447,7 +449,7 @@ async def find_prefix(tx: Transaction, path: str) -> str | None:
 
 
 async def save_files(tx: Transaction, files: Sequence[Mapping[str, Any]]) -> None:
-    """Store file paths from the former site. Each entry has `path`, `media_id` and `width`."""
+    """Store file paths of the former site. Each entry has `path`, `media_id` and `width`."""
     await tx.execute(
         Sql(
             "INSERT INTO legacy_files (site_id, path, media_id, width) "

@@ -1,7 +1,7 @@
 """Expand rules to dates, and change rules.
 
 An expansion visits each year once, from the first requested date to the end, and computes the days only once per kind
-of year. This bounds its time for every rule.
+of year. This limits the time that any rule can take.
 """
 
 from calendar import isleap
@@ -54,7 +54,7 @@ def first_period(rule: Rule, year: int, first_day: int) -> int:
 
 
 def find_first_day(year: int) -> int:
-    """Return the ordinal of January 1, even for year 0, because the calendar's first week can begin in it."""
+    """Return the ordinal of January 1. Year 0 is allowed, because the calendar's first week can begin in it."""
     past = year - 1
     return past * 365 + past // 4 - past // 100 + past // 400 + 1
 
@@ -64,13 +64,13 @@ KINDS_OF_YEARS: Final = tuple(YearKind((find_first_day(year) - 1) % 7, isleap(ye
 
 
 def find_days_by_period(rule: Rule, start: date, kind: YearKind) -> dict[int, Sequence[int]]:
-    """Return a rule's days in a kind of year, in order and by period."""
+    """Return a rule's days in a kind of year, in order, by period."""
     return {period: days for period, days in _FINDERS[rule.frequency](rule, start, kind) if days}
 
 
 def _find_by_day(rule: Rule, start: date, kind: YearKind) -> DaysByPeriod:
     if rule.set_positions and not {1, -1} & {*rule.set_positions}:
-        return  # other positions match nothing, because each set contains a single day
+        return  # no other position matches anything, because each set contains a single day
     for _, days in _find_in_months(rule, kind, rule.months, rule.month_days or _EVERY_DAY):
         for day in days:
             yield day, (day,)
@@ -124,7 +124,7 @@ def _limit_to_month_days(rule: Rule, kind: YearKind) -> set[int]:
 def _find_in_months(
     rule: Rule, kind: YearKind, months: Collection[int], month_days: Collection[int]
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield each month with the days that match both the month days and the rule's weekdays."""
+    """Yield each month with the days that match both the given month days and the rule's weekdays."""
     for month, first, length in kind.find_months():
         if month in (months or MONTHS):
             days = _find_positions(month_days, length)
@@ -149,21 +149,21 @@ def _pick(days: Sequence[int], positions: Collection[int]) -> Sequence[int]:
 
 
 def _find_positions(positions: Iterable[int], length: int) -> set[int]:
-    """Convert 1-based positions, counted from the end if negative, to indices."""
+    """Convert positions to indices. Positions start at 1, or at -1 if counted from the end."""
     indices = (position - 1 if position > 0 else length + position for position in positions)
     return {index for index in indices if 0 <= index < length}
 
 
 # The calendar repeats every 400 years. With an interval, dates repeat after 400 years times the interval.
 _CYCLE: Final = 400
-# Years that `check_start` searches for the first date: February 29 falls on any given weekday within 40 years.
+# Years that `check_start` searches for the first date. February 29 falls on every weekday within 40 years.
 _SEARCHED_YEARS: Final = 40
 
 
 def expand(rule: Rule, start: datetime, until: datetime, *, after: datetime | None = None) -> Iterator[datetime]:
     """Yield a rule's dates from `start` to `until` in order, in local time, at the same time of day as `start`.
 
-    `after` omits earlier dates. Their years are skipped unless `COUNT` must count them. The start itself is included
+    Omit dates before `after`. They are not even computed, unless the rule has a `COUNT`. The start itself is a date
     only if it matches the rule.
     """
     first = start.toordinal()
@@ -196,7 +196,7 @@ def check_start(rule: Rule, start: datetime) -> None:
 
 
 def period_of(rule: Rule, slot: datetime) -> Hashable:
-    """Return a key for the day, week, month or year that contains a date; the rule's interval does not matter."""
+    """Return a key for the day, week, month or year that contains a date. The rule's interval does not matter."""
     return period_number(rule, slot.toordinal())
 
 
@@ -240,13 +240,13 @@ def _make_finder(rule: Rule, start: date) -> Callable[[YearKind, int], Sequence[
 
 
 def shift_rule(rule: Rule, days: int) -> Rule:
-    """Return the rule for a series moved by whole days; its weekdays and `until` move too."""
+    """Return the rule of a series that moves by whole days. The rule's weekdays and `until` move too."""
     if days == 0:
         return rule
     if rule.month_days or rule.months or (rule.weekdays and rule.frequency not in ("daily", "weekly")):
         raise InvalidValue("Moving this series to another day changes its rule. Send the new `rule` as well.")
     weekdays = sorted((weekday.day + days) % 7 for weekday in rule.weekdays)
-    # The week start moves too, to keep a week's dates together.
+    # Move the start of the week too, so the dates of a week stay together.
     moves_weeks = len(weekdays) > 1 and (rule.interval > 1 or bool(rule.set_positions))
     return replace(
         rule,
@@ -257,7 +257,7 @@ def shift_rule(rule: Rule, days: int) -> Rule:
 
 
 def end_before(rule: Rule, start: datetime, slot: datetime) -> Rule:
-    """Return the rule ending before `slot`; its earlier dates stay the same."""
+    """Return the rule, changed to end before `slot`. Its earlier dates stay the same."""
     count = _count_before(rule, start, slot) if rule.count else 0
     if count:
         return replace(rule, count=count)
@@ -267,7 +267,7 @@ def end_before(rule: Rule, start: datetime, slot: datetime) -> Rule:
 
 
 def rest_from(rule: Rule, start: datetime, slot: datetime) -> Rule:
-    """Return the rule for the remaining dates, starting at `slot`, which must be one of its dates."""
+    """Return the rule for the remaining dates, starting at `slot`, which must be one of the rule's dates."""
     if rule.count is None:
         return rule
     return replace(rule, count=max(1, rule.count - _count_before(rule, start, slot)))

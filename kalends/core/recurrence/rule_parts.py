@@ -66,7 +66,7 @@ class Rule:
 type Parts = Mapping[str, str]
 type Names = Mapping[str, str]
 
-# ASCII digits only, because `int` also accepts others.
+# Only ASCII digits match, because `int` also accepts other digits.
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _SIGNED_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _WEEKDAY: Final = re.compile(rf"(?P<ordinal>{_SIGNED_NUMBER.pattern})?(?P<code>{'|'.join(WEEKDAY_CODES)})")
@@ -123,7 +123,7 @@ def _read_number(parts: Parts, names: Names, part: str) -> int | None:
 
 
 def _read_until(text: str, name: str, zone: str) -> date:
-    """Return the last day; an instant becomes its day in the zone."""
+    """Return the last day. An instant becomes the day in the zone at that instant."""
     match = _UNTIL.fullmatch(text)
     try:
         if match is None:
@@ -133,7 +133,7 @@ def _read_until(text: str, name: str, zone: str) -> date:
         raise InvalidValue(
             "`{name}` must be a date such as 20270503, or a time such as 20270503T170000Z.", name=name
         ) from None
-    if not match["utc"] or day in (date.min, date.max):  # converting these could leave the calendar's range
+    if not match["utc"] or day in (date.min, date.max):  # the conversion could leave the calendar's range
         return day
     instant = datetime(day.year, day.month, day.day, int(match["hour"]), int(match["minute"]), tzinfo=UTC)
     return local_of(instant, zone).date()

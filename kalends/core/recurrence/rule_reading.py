@@ -115,7 +115,8 @@ _INVALID: Final = "?"  # no part accepts this, so parsing raises the usual error
 def read_rule_object(value: Mapping[str, object], zone: str) -> Rule:
     """Parse a rule from an object with `Rule` fields; null means a missing field.
 
-    Clients can send back a rule from a response: `rrule` is accepted with the fields if both describe the same rule.
+    Clients can send back a rule from a response: an object may contain both `rrule` and fields if both describe the
+    same rule.
     """
     fields = {name: entry for name, entry in value.items() if entry is not None}
     _check_names(fields, ("rrule", *PART_NAMES))
@@ -260,7 +261,7 @@ def find_warnings(rule: Rule, start: datetime | None = None) -> list[Message]:
 
 
 def is_ambiguous(rule: Rule) -> bool:
-    """Return whether other programs are known to expand this kind of rule differently."""
+    """Return whether other programs are known to expand rules of this kind differently."""
     has_ordinals = {weekday.ordinal is not None for weekday in rule.weekdays}
     is_weekly_set = rule.frequency == "weekly" and bool(rule.set_positions)
     return len(has_ordinals) > 1 or is_weekly_set or len(rule.set_positions) > 1

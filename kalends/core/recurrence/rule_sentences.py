@@ -9,7 +9,7 @@ from typing import Final
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.recurrence.rule_parts import Rule, Weekday
 
-# Each weekday has separate texts, because grammatical gender and number differ by language.
+# Each weekday has separate texts, because in some languages the grammar depends on the weekday.
 
 type ByInterval = tuple[str, str, str]
 
@@ -46,7 +46,7 @@ YEARLY_DAY: Final[ByInterval] = (
     N_("every {n} years {day} of {month}"),
 )
 
-# Values for {day} above.
+# Texts for {day} in the sentences above.
 MONTH_DAY: Final = N_("on day {number}")
 MONTH_DAYS: Final[Mapping[int, str]] = {1: N_("on the first day"), -1: N_("on the last day")}
 # Keyed by the weekday's ordinals in the month; each tuple starts with Monday.
@@ -123,7 +123,7 @@ class Numbers:
 class RuleText:
     """Holds a rule's description until the response is rendered in its language.
 
-    Not a dataclass, because orjson would encode it as an object.
+    This is not a dataclass, because orjson would encode it as an object.
     """
 
     __slots__ = ("sentence",)
@@ -168,7 +168,7 @@ def _add_days_of_start(rule: Rule, start: date) -> Rule:
 
 
 def _number_weekday(rule: Rule, start: date) -> Rule:
-    """Replace a single weekday's position with an ordinal: position 1 among Tuesdays is the first Tuesday."""
+    """Replace the position of a single weekday with an ordinal: position 1 among Tuesdays is the first Tuesday."""
     is_in_month = rule.frequency == "monthly" or (rule.frequency == "yearly" and len(rule.months) == 1)
     if not is_in_month or rule.month_days or len(rule.weekdays) != 1 or rule.weekdays[0].ordinal is not None:
         return rule
@@ -188,7 +188,7 @@ def _use_years(rule: Rule, start: date) -> Rule:
 
 
 def _use_weeks(rule: Rule, start: date) -> Rule:
-    """Convert a daily, monthly or yearly rule to a weekly one if only weekdays limit it."""
+    """Convert a daily, monthly or yearly rule that only weekdays limit to a weekly rule."""
     is_limited = bool(rule.months or rule.month_days or rule.set_positions)
     is_weekly = rule.weekdays and all(weekday.ordinal is None for weekday in rule.weekdays)
     return replace(rule, frequency="weekly") if is_weekly and not is_limited and rule.interval == 1 else rule

@@ -71,7 +71,7 @@ def import_site(
     ] = False,
     cell: NewSiteCellOption = "",
 ) -> None:
-    """Import an archive as a new site, and list the first sites of its database."""
+    """Import an archive as a new site, and list the first sites in the same database."""
     from kalends.bootstrap import open_library
     from kalends.fleet.adapters import ArchiveRefused
     from kalends.fleet.operations import site_archive
@@ -104,7 +104,7 @@ def import_site(
 
 
 def _choose_place(settings: "Settings", cell: str) -> "FindPlace":
-    """Return the function that finds a new site's database: the only database, or a cell."""
+    """Return the function that chooses a new site's database: the only database, or a cell."""
     from kalends.fleet.storage import directory
     from kalends.fleet.storage.archive_tables import SitePlace
 

@@ -31,7 +31,7 @@ def load_directory() -> "Settings":
 
 @group.command("add")
 def add_cell(name: CellName) -> None:
-    """Add a database to the directory as a cell, with the sites and host names that it has."""
+    """Add a database to the directory as a cell, with the sites and host names that the database already has."""
     from kalends.fleet.storage import directory
     from kalends.store import problems
     from kalends.store.migrations import newest_revision
@@ -87,7 +87,7 @@ async def _read_states(settings: "Settings", entries: "list[CellEntry]") -> dict
 
 @group.command("drain")
 def drain_cell(name: CellName) -> None:
-    """Stop placing new sites in a cell, and print the commands that move its sites away."""
+    """Stop placing new sites in a cell, and print the commands that move the cell's sites to other cells."""
     from kalends.fleet.storage import directory
 
     url = load_directory().directory_url

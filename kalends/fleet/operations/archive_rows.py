@@ -1,4 +1,4 @@
-"""Check archive rows before they are stored. Every error names the member, the line and the column."""
+"""Check archive rows before they are stored. Every error message names the member, the line and the column."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ def _matches(pattern: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and expression.fullmatch(value) is not None
 
 
-# For each PostgreSQL type, a function that checks a value, and a description.
+# For each PostgreSQL type, a function that checks a value, and a description of valid values.
 TYPES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "text": (lambda value: isinstance(value, str), "a string"),
     "bigint": (lambda value: _is_integer(value, MAX_ID), f"an integer from 0 to {MAX_ID}"),
@@ -81,12 +81,12 @@ def _has_nul(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_nul, value))  # pyright: ignore[reportUnknownArgumentType]
 
 
-# Text in archives follows the same rules as API writes and settings.
+# Text in archives must follow the same rules as text in API writes and settings.
 
 type Rule = Callable[[Any], Any]
 type Rules = Mapping[str, Rule]
 
-# Parameters whose rules do not fit the column with the same name. Database constraints check statuses.
+# Parameters whose rules do not fit the column of the same name. Database constraints check statuses.
 _NOT_TEXTS: Final = frozenset({"slug", "status"})
 _UNSAFE_IN_SLUG: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f<>\"'`&/\\?#]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -217,7 +217,7 @@ def check_definition(row: Mapping[str, Any]) -> None:
 # Archives record whether an event has a password, but omit the password's hash.
 
 KEY: Final = "password_hash"
-# Placeholders for any hash, in a bytes column and in JSON. No password has a one-byte hash.
+# Placeholders for hashes in a bytes column and in JSON. No password has a one-byte hash.
 LOCKED_BYTES: Final = "\\x00"
 LOCKED: Final = "00"
 
@@ -243,7 +243,7 @@ def _hide_nested(value: Any, *, is_hash: bool) -> Any:
 
 
 def _hide_encoded(text: str) -> str:
-    """Hide hashes in a string that contains JSON, because the history stores series definitions as text."""
+    """Hide hashes in a string that contains JSON. The history stores series definitions as such strings."""
     if KEY not in text:
         return text
     try:
@@ -254,7 +254,7 @@ def _hide_encoded(text: str) -> str:
 
 
 def find_hashes(row: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of columns that contain a password hash; an archive must not contain any."""
+    """Yield the names of columns that contain a password hash. Archives must not contain any password hashes."""
     hidden = hide_hashes(row)
     yield from (name for name in row if row[name] != hidden[name])
 
@@ -314,7 +314,7 @@ class RowChecker:
             yield from _find_contents(row, "")
 
     def _check_logged_series(self, number: int, place: str, columns: Any) -> None:
-        """Check a series' contents in its history, where they are JSON text."""
+        """Check a series' contents in the history, which stores them as JSON text."""
         if not isinstance(columns, dict):
             return
         try:
@@ -358,7 +358,7 @@ def _find_object(place: str, value: Any, rules: Rules) -> Iterator[tuple[str, di
 
 
 def _find_contents(series: Mapping[str, Any], place: str) -> Iterator[tuple[str, dict[str, Any], Rules]]:
-    """Yield a series' contents, which have the same columns as events."""
+    """Yield the contents of a series. They have the same columns as events."""
     yield from _find_object(f"{place}template.", series.get("template"), RULES["events"])
     changes = series.get("content_changes")
     for change in changes if isinstance(changes, list) else ():  # pyright: ignore[reportUnknownVariableType]
@@ -371,6 +371,6 @@ def _encode(value: object) -> str:
 
 
 def _show(value: object, *, quoted: bool = True) -> str:
-    """Shorten a value to one line for a message."""
+    """Shorten a value to one line for use in a message."""
     text = ascii(value)[:MAX_SHOWN]
     return text if quoted else text.strip("'\"")

@@ -1,7 +1,7 @@
 """Export a site to an archive, and import an archive as a new site.
 
-An import stores all rows in one transaction, and the host names last, so no request can reach an incomplete site.
-Image files are stored before the commit and removed if it fails.
+An import stores all rows in one transaction, with the host names last, so no request can reach an incomplete site. It
+stores image files before the commit and removes them if the commit fails.
 """
 
 import re
@@ -187,12 +187,12 @@ def check_schema(manifest: Manifest, schema: str) -> None:
     )
 
 
-# A batch ends when it reaches either limit.
+# A batch ends as soon as it reaches one of these limits.
 BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 4 * 2**20
 # Number of image files to extract and check at a time.
 BATCH_IMAGES: Final = 8
-# Sites' host names are stored without a port.
+# The host names of sites are stored without a port.
 MAX_HOST_LENGTH: Final = 253
 _HOST: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\]", re.ASCII | re.IGNORECASE)
 # Chooses the database for a site with these hosts, and the site ID if there is a directory.
@@ -256,7 +256,7 @@ async def import_site(
                     await loader.store_images(stored)
                     await load.enqueue_sizes()
                     await load.publish(hosts)
-                    # The outcome of an interrupted commit is unknown, so the files stay.
+                    # If the commit is interrupted, its outcome is unknown, so the files stay.
                     is_complete = True
         except BaseException:
             if stored is not None and not is_complete:
@@ -307,7 +307,7 @@ class _Loader:
         self._compare_files()
 
     async def store_images(self, stored: _StoredFiles) -> None:
-        """Check each file like an uploaded image, and store it under its name."""
+        """Check each file like an uploaded image, and store it under the name that it has in the archive."""
         library, done, total = stored.library, 0, len(self._archive.images)
         for names in batched(self._archive.images, BATCH_IMAGES):
             async with library.open_work_directory() as directory:
@@ -374,7 +374,10 @@ class _Loader:
             yield row
 
     def _compare_files(self) -> None:
-        """Refuse files that belong to no image, and images whose files are neither present nor listed as missing."""
+        """Refuse files that belong to no image.
+
+        Refuse images whose files are neither present nor listed as missing.
+        """
         present = set(self._archive.images)
         for name in sorted(present - self._files):
             raise ArchiveRefused("media/{name}: belongs to no image.", name=name)

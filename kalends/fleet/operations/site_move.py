@@ -1,9 +1,9 @@
 """Move a site to another cell while it is in use.
 
 The steps are idempotent and durable, so a move can be resumed after any crash: `find_next_step` reads the progress
-from the databases, not from a mover's memory. The `switch` commit at the source is decisive. Before it, the source
-serves the site and the move can be aborted; after it, the target serves the site once activated.
-`fleet/storage/move_steps.py` explains why a suspended mover can do no harm.
+from the databases, not from a mover's memory. The commit of `switch` at the source decides the move. Before this
+commit, the source serves the site and the move can be aborted; after it, the target serves the site as soon as
+`activate` has run. `fleet/storage/move_steps.py` explains why a suspended mover can do no harm.
 """
 
 import asyncio
@@ -53,10 +53,10 @@ class SiteMover:
     watch: Callable[[str], None] = ignore_event
     report: MoveReport = ignore_progress
     table_rows: dict[str, int] = field(default_factory=dict)
-    pause_ms: int | None = None  # unknown if another mover activated the site
+    pause_ms: int | None = None  # unknown if another mover has activated the site
 
     async def reserve(self) -> None:
-        """Mark the site as arriving at the target, which must not contain any of its rows."""
+        """Mark the site as arriving at the target. The target must not contain any rows of the site."""
         while other := await move_target.reserve(self.target, self.move):
             known = await move_steps.read_move(self.directory_url, other)
             if known is not None and known.ended_at is None:
@@ -98,7 +98,7 @@ class SiteMover:
                 is_ready = len(progress.ready) == progress.tables
                 if is_ready and lag <= self.limits.max_lag:
                     return
-                # Until all tables are copied, the position advances regardless of their progress.
+                # Until all tables are copied, the position advances whether or not the copying makes progress.
                 state = confirmed if is_ready else (progress.ready, progress.copying)
                 if state != last:
                     last, last_change = state, time.monotonic()
@@ -111,7 +111,7 @@ class SiteMover:
                 await asyncio.sleep(COPY_POLL_SECONDS)
 
     async def switch(self) -> None:
-        """Stop serving the site at the source as soon as the target has everything."""
+        """Stop serving the site at the source as soon as the target has received everything."""
         delay = self.limits.first_delay
         for attempt in range(1, self.limits.fence_attempts + 1):
             try:
@@ -131,7 +131,7 @@ class SiteMover:
         )
 
     async def activate(self) -> None:
-        """Start serving the site at the target once the source has stopped; warn about lagging standbys."""
+        """Start serving the site at the target once the source has stopped. Warn about standbys that lag behind."""
         departure = await move_source.read_departure(self.source, self.move, self.limits.standby_timeout)
         if departure is None:
             raise CopyLost("The source lost the switch in a failover and serves the site.")
@@ -154,7 +154,7 @@ class SiteMover:
         await move_steps.end_move(self.directory_url, self.move, "clean")
 
     async def abort(self) -> None:
-        """Undo a move before its switch. The first step at the source makes the switch impossible."""
+        """Undo a move before the switch. The first step, at the source, makes the switch impossible."""
         await move_steps.mark_aborting(self.directory_url, self.move)
         self.watch("before retract")
         await move_source.retract(self.source, self.move)
@@ -164,7 +164,7 @@ class SiteMover:
         await move_steps.end_aborted_move(self.directory_url, self.move)
 
     async def take_back(self) -> None:
-        """Undo a move after its switch, because the target lost the copy before serving the site.
+        """Undo a move after the switch, because the target lost its copy before serving the site.
 
         Once the target's mark is gone too, no mover can activate the site there.
         """
@@ -232,7 +232,7 @@ class MoveStep:
     run: Callable[[SiteMover], Awaitable[None]]
     # Whether the directory records the step. Recording must not delay the two steps during which writers wait.
     is_recorded: bool = True
-    is_switched: bool = False  # whether the step directly follows the switch: retried longer, without the lock
+    is_switched: bool = False  # whether the step directly follows the switch; it is retried longer, without the lock
 
 
 STEPS: Final = (
@@ -268,7 +268,7 @@ class MoveSetup:
 
 
 class UnmetConditions(InvalidValue):
-    """A move cannot start because of these problems."""
+    """Raised if a move cannot start; the message lists the problems."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -299,7 +299,7 @@ async def move_site(setup: MoveSetup, site: str | int, target: str) -> Move:
 
 
 async def resume_move(setup: MoveSetup, move: Move) -> Move:
-    """Complete an interrupted move or its abort; make a new copy if the old one is lost."""
+    """Complete an interrupted move, or finish aborting it. If the copy is lost, make a new one."""
     async with move_steps.lock_source(setup.directory_url, move.source, setup.limits.session_timeout) as lock:
         move = await _read(setup, move)
         if move.ended_at is not None:
@@ -313,14 +313,14 @@ async def resume_move(setup: MoveSetup, move: Move) -> Move:
 
 
 async def abort_move(setup: MoveSetup, move: Move) -> Move:
-    """Undo a move before its switch; the source keeps serving the site."""
+    """Undo a move before the switch. The source keeps serving the site."""
     async with move_steps.lock_source(setup.directory_url, move.source, setup.limits.session_timeout) as lock:
         await setup.make_mover(move, lock).abort()
         return await _read(setup, move)
 
 
 async def find_next_step(mover: SiteMover) -> str:
-    """Return the step at which a move continues, as read from the databases."""
+    """Return the step at which a move continues, according to the databases."""
     if mover.move.outcome == "moved":
         return "clean"
     if await move_source.read_departure(mover.source, mover.move) is not None:
@@ -339,7 +339,7 @@ async def _start_move(setup: MoveSetup, lock: SourceLock, site_id: int, source: 
 
 
 async def _begin(setup: MoveSetup, site_id: int, source: str, target: str) -> Move:
-    """Permit the switch, then store the move in the directory, where other movers can find and abort it."""
+    """Permit the switch, then store the move in the directory. There, other movers can find and abort it."""
     move_id = uuid.uuid4()
     setup.watch("before publish")
     await move_source.publish(setup.find_cell(source), site_id, move_id)
@@ -358,7 +358,7 @@ async def _run(setup: MoveSetup, mover: SiteMover, first: str, restarts: int = 0
                 "The copy was lost {count} times. {reason}", count=restarts + 1, reason=str(error)
             ) from error
         log.warning("site %s: the copy is made again: %s", mover.move.site_id, error)
-        # Start a new move, because the permission to switch must not outlive the copy.
+        # Start a new move, because the permission to switch must not outlast the copy.
         is_departed = await move_source.read_departure(mover.source, mover.move) is not None
         await (mover.take_back() if is_departed else mover.abort())
         move = await _begin(setup, mover.move.site_id, mover.source.name, mover.target.name)

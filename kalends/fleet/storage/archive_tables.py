@@ -1,7 +1,7 @@
 """Read all of a site's rows in one snapshot, and store them as a new site in one transaction.
 
-Both run as the table owner, because the server's role is confined to one site. PostgreSQL converts rows to JSON and
-back, so no column needs separate code.
+Reading and storing run as the table owner, because the server's role is confined to one site. PostgreSQL converts
+rows to JSON and back, so no column needs separate code.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _FORMATS: Final = """
 
 
 class RowsRefused(InvalidValue):
-    """Raised if the database rejects an archive's rows, or if they contradict each other."""
+    """Raised if the database rejects the rows of an archive, or if the rows contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SiteSnapshot:
             f"{table.written.get(column.name, f't.{_quote(column.name)}')} AS {_quote(column.name)}"
             for column in columns
         )
-        # ORDER BY qualifies its columns, because an expression may have a column's name.
+        # Qualify the columns in ORDER BY, because an expression may have the same name as a column.
         order = ", ".join(f"t.{name}" for name in (await read_order(self.connection, table)).split(", "))
         query = (
             f"SELECT row_to_json(r)::text FROM "
@@ -110,7 +110,7 @@ class SiteLoad:
         )
 
     async def insert_rows(self, table: Table, columns: Sequence[Column], rows: str, count: int) -> None:
-        """Insert rows given as a JSON array; `set_parents` sets `parent` later."""
+        """Insert rows given as a JSON array. `set_parents` later sets the `parent` column."""
         values = {column.name: f"r.{_quote(column.name)}" for column in columns}
         values |= {table.parent: "NULL"} if table.parent else {}
         values |= table.stored
@@ -136,7 +136,7 @@ class SiteLoad:
         )
 
     async def correct_places(self) -> None:
-        """Correct `geoloc_known` in events for which the archive has the wrong value."""
+        """Correct `geoloc_known` in events whose value in the archive is wrong."""
         statement = """UPDATE events e SET geoloc_known = NOT e.geoloc_known
             WHERE e.site_id = $1 AND e.geoloc_known <> EXISTS (
                 SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
@@ -145,7 +145,7 @@ class SiteLoad:
         await self.connection.execute(statement, self.site_id)
 
     async def check_counters(self) -> None:
-        """Refuse counters that would assign an existing ID or revision to new records."""
+        """Refuse counters that would assign an ID or revision that already exists."""
         problem = await self.connection.fetchval(_CHECK_COUNTERS, self.site_id)
         if problem:
             raise RowsRefused("sites: {problem}.", problem=problem)
@@ -179,7 +179,7 @@ async def read_schema(database_url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SitePlace:
-    """A new site's database, and the site ID if a directory assigned one."""
+    """The database for a new site, and the site's ID if a directory has assigned one."""
 
     database_url: str
     site_id: int | None = None

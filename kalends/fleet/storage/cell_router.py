@@ -1,6 +1,6 @@
 """Find the cell that serves a site.
 
-A remembered location may be outdated, which is safe, because a cell answers only for sites that it serves. If a cell
+A remembered location may be outdated. That is safe, because a cell answers only for sites that it serves. If a cell
 does not have the site, the router asks the directory again and tries the next cell.
 """
 
@@ -17,7 +17,7 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.fleet.storage.directory import Directory, Location, SiteKey
 
-# Only recently used sites have their cells in memory, at about 170 bytes per host.
+# Only the cells of recently used sites are kept in memory, at about 170 bytes per host.
 
 # Maximum entries in each of two generations. When the new generation is full, it replaces the old one.
 GENERATION_SIZE: Final = 50_000
@@ -29,8 +29,8 @@ CELL_BITS: Final = 12
 class KnownSites:
     """Site locations read from the directory, with the time of each lookup.
 
-    An entry is one integer, because an object with three attributes would double the memory. Entries omit moves in
-    progress, which only the directory records.
+    An entry is one integer, because an object with three attributes would take twice the memory. An entry does not
+    say whether the site is moving; only the directory records that.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class KnownSites:
         self._cells: list[str] = []
 
     def get(self, key: SiteKey) -> tuple[Location, int] | None:
-        """Return a site's location and the time of its lookup in seconds."""
+        """Return a site's location and the time at which it was looked up, in seconds."""
         entry = self._new.get(key)
         if entry is None:
             entry = self._old.pop(key, None)
@@ -73,12 +73,12 @@ log = logging.getLogger(__name__)
 
 # Seconds after which a known site's location is looked up again in the background.
 MAX_AGE: Final = 60
-# The same interval if the site's cell is unavailable.
+# The same interval while the site's cell is unavailable.
 MIN_AGE: Final = 1
-# Seconds to remember a host without a site, and the maximum number of such hosts.
+# How many seconds to remember that a host has no site, and the maximum number of such hosts.
 UNKNOWN_SECONDS: Final = 5.0
 MAX_UNKNOWN: Final = 10_000
-# Maximum seconds that a request waits for a switch to end, and its first and longest pause between lookups.
+# How many seconds a request waits at most for a switch to end, and its first and longest pause between lookups.
 MAX_WAIT: Final = 5.0
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.32
@@ -91,7 +91,8 @@ class CellRouter:
         self._known = KnownSites()
         self._unknown: dict[SiteKey, float] = {}
         self._refreshing: set[asyncio.Task[None]] = set()
-        # Lookups of sites not in memory, lookups because a cell did not have the site, and waits for a switch.
+        # The number of lookups for sites not in memory, of lookups after a cell did not have the site, and of waits
+        # for a switch.
         self.counts: Counter[str] = Counter(miss=0, retry=0, wait=0)
 
     def search(self, key: SiteKey) -> "CellSearch":
@@ -100,8 +101,8 @@ class CellRouter:
     async def find(self, key: SiteKey) -> Location | None:
         """Return a site's location; None if there is no such site.
 
-        A location older than a minute is still returned and then refreshed in the background, so a slow or
-        unavailable directory does not delay requests.
+        A location older than a minute is still returned, and is then refreshed in the background. This keeps a slow
+        or unavailable directory from delaying requests.
         """
         known = self._known.get(key)
         if known is None:
@@ -128,7 +129,7 @@ class CellRouter:
         return location
 
     def distrust(self, key: SiteKey) -> None:
-        """Look up a location again soon: its cell is unavailable, and the site may have moved before the outage."""
+        """Look up a location again soon: the cell is unavailable, and the site may have moved before that."""
         known = self._known.get(key)
         if known is not None and _now() - known[1] >= MIN_AGE:
             self._known.put(key, known[0], max(_now() - MAX_AGE, 0))
@@ -182,7 +183,10 @@ class CellSearch:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Access a cell in this context. If it is unavailable, the site may have moved: look it up again soon."""
+        """Access a cell in this context.
+
+        If the cell is unavailable, look up the site again soon, because it may have moved.
+        """
         try:
             yield
         except ApiError as error:
@@ -191,7 +195,7 @@ class CellSearch:
             raise
 
     async def _advance(self) -> Location | None:
-        """Return the next location to try; None if there is none or it has just been tried."""
+        """Return the next location to try, or None if there is none or the location has just been tried."""
         tried = self._location
         if tried is None:
             return await self._router.find(self._key)

@@ -1,7 +1,7 @@
 """Sites in several databases, called cells; each transaction begins in the cell that serves its site.
 
-A site can move at any time. Entering a transaction in the wrong cell fails before any work is done, and the
-transaction transparently begins again in the right cell.
+A site can move at any time. Entering a transaction in the wrong cell fails before any work is done; the transaction
+then begins again in the right cell, unnoticed by the caller.
 """
 
 import asyncio
@@ -33,7 +33,10 @@ class Cells:
     async def transaction(
         self, site: str | int, now: datetime, *, writing: bool, anonymous: bool = False, client_ip: str = ""
     ) -> AsyncIterator[Transaction]:
-        """Run a transaction in the cell that serves the site; otherwise like `Database.transaction`."""
+        """Run a transaction in the cell that serves the site.
+
+        In all other respects, this is like `Database.transaction`.
+        """
         search, tx = self.router.search(site), None
         async with AsyncExitStack() as stack:
             while tx is None:
@@ -49,7 +52,7 @@ class Cells:
             yield tx
 
     async def fetch_for_site(self, site_id: int, sql: Sql) -> list[Record]:
-        """Run a statement in a site's cell. The statement must return at least one row there."""
+        """Run a statement in a site's cell. The statement must return at least one row if the cell has the site."""
         search = self.router.search(site_id)
         while (found := await search.next()) is not None:
             if rows := await self.get_cell(found[0]).fetch_for_site(site_id, sql):
@@ -136,7 +139,7 @@ async def _enter(
 
 @dataclass(frozen=True, slots=True)
 class CellContents:
-    """A database's cell name, the sites it serves with their hosts, and its unserved sites."""
+    """The name of a database's cell, the sites it serves with their hosts, and the sites it does not serve."""
 
     name: str | None
     hosts: Mapping[int, tuple[str, ...]]
@@ -159,7 +162,7 @@ async def read_contents(owner_url: str) -> CellContents:
 def compare(
     sites: Iterable[DirectorySite], cells: Mapping[str, CellContents], moving: set[int], missing: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Yield problems in the cells that could be read; `missing` contains the others' names."""
+    """Yield the differences in the cells that could be read; `missing` contains the names of all other cells."""
     expected = {site.location.site_id: site for site in sites}
     for name, contents in cells.items():
         if contents.name != name:

@@ -1,4 +1,4 @@
-"""The directory, which maps sites to cells: lookups by servers and changes by owners."""
+"""The directory, which maps sites to cells: lookups by servers, and changes by owners."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -44,7 +44,7 @@ class Location:
 
 
 class Directory:
-    """A server's directory lookups. All requests share one connection, and use another one after a timeout."""
+    """A server's directory lookups. All requests share one connection. After a timeout, they use another one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,18 +53,18 @@ class Directory:
 
     @classmethod
     async def open(cls, options: Options) -> Self:
-        # The directory uses only this database's lookup connections.
+        # Lookups in the directory use only the connections that this database reserves for lookups.
         return cls(await Database.open(options))
 
     async def close(self) -> None:
         await self._database.close()
 
     async def find(self, key: SiteKey) -> Location | None:
-        """Return a site's current location, or None; raise 503 if the directory is unavailable."""
+        """Return a site's current location; None if there is none. Raise 503 if the directory is unavailable."""
         return await self._lookup.find(key)
 
     async def sample_hosts(self) -> list[str]:
-        """Return one host from each cell that has any."""
+        """Return one host from each cell that has at least one."""
         rows = await self._database.fetch_unscoped(Sql(SAMPLE_HOSTS), seconds=LOOKUP_TIMEOUT)
         return [row["host"] for row in rows if row["host"]]
 
@@ -96,7 +96,7 @@ CHOOSE_CELL: Final = """
     ORDER BY (SELECT count(*) FROM kalends_directory.sites s WHERE coalesce(s.target, s.cell) = c.name), c.name
     LIMIT 1
 """
-# IDs of removed sites must not be reused, so the maximum includes the cell's sequence.
+# IDs of removed sites must not be reused, so the maximum includes the value of the cell's sequence.
 RAISE_IDS: Final = """
     SELECT setval(pg_get_serial_sequence('kalends_directory.sites', 'id'),
         greatest($1, (SELECT max(s.id) FROM kalends_directory.sites s), q.last_value))
@@ -177,7 +177,7 @@ async def add_cell(directory_url: str, owner_url: str, name: str) -> list[Hosted
 async def add_site(
     directory_url: str, owner_urls: Mapping[str, str], host: str, name: str, cell: str = ""
 ) -> Location:
-    """Add a site to a cell (by default, the cell with the fewest sites), and publish its host last."""
+    """Add a site to a cell, and publish its host last. By default, choose the cell with the fewest sites."""
     async with place_site(directory_url, owner_urls, [host.lower()], cell) as place:
         async with connect_owner(owner_urls[place.cell]) as connection, connection.transaction():
             await sites.create_site(connection, place.site_id, name)
@@ -189,7 +189,10 @@ async def add_site(
 async def place_site(
     directory_url: str, owner_urls: Mapping[str, str], hosts: Sequence[str], cell: str = ""
 ) -> AsyncIterator[Location]:
-    """Choose a new site's cell and ID. Its lowercase hosts become visible after the caller has stored its rows."""
+    """Choose the cell and ID of a new site.
+
+    Its lowercase hosts become visible after the caller has stored the site's rows.
+    """
     async with _change_directory(directory_url) as directory:
         cell = await _choose_cell(directory, owner_urls, cell)
         async with connect_owner(owner_urls[cell]) as connection:
@@ -206,7 +209,7 @@ async def place_site(
 async def add_host(
     directory_url: str, owner_urls: Mapping[str, str], host: str, key: SiteKey, *, move: bool = False
 ) -> Location:
-    """Add a host to a site; refuse another site's host unless `move` is set.
+    """Add a host to a site. Refuse a host that belongs to another site unless `move` is set.
 
     A moved host is unknown until the directory transaction is committed.
     """
@@ -229,7 +232,10 @@ async def add_host(
 
 
 async def remove_host(directory_url: str, owner_urls: Mapping[str, str], host: str) -> int:
-    """Remove a host and return its site's ID; refuse the last host, because the site would be unreachable."""
+    """Remove a host and return its site's ID.
+
+    Refuse to remove the last host, because no request could reach the site.
+    """
     host = host.lower()
     async with _change_directory(directory_url) as directory:
         owner: int | None = await directory.fetchval(
@@ -257,9 +263,9 @@ async def remove_site(directory_url: str, owner_urls: Mapping[str, str], site_id
 
 
 async def remove_copy(directory_url: str, owner_urls: Mapping[str, str], site_id: int, cell: str) -> None:
-    """Remove a site's rows from a cell to which the directory does not assign it."""
+    """Remove a site's rows from a cell that is not the site's cell in the directory."""
     async with _change_directory(directory_url) as directory:
-        # The row lock prevents a move of the site to this cell from starting.
+        # The row lock prevents anyone from starting to move the site to this cell.
         row = await directory.fetchrow(
             "SELECT cell, target FROM kalends_directory.sites WHERE id = $1 FOR UPDATE", site_id
         )
@@ -337,13 +343,13 @@ async def _require_cell(connection: Any, name: str) -> None:
 
 
 async def _name_cell(cell: Any, name: str) -> None:
-    """Store the name in the database. An unnamed database with a single site serves that site for any host."""
+    """Store the cell's name in its database. A database without a name serves its only site for any host."""
     await cell.execute("INSERT INTO cell (name) VALUES ($1) ON CONFLICT DO NOTHING", name)
     await _require_cell(cell, name)
 
 
 async def _is_unused(cell: Any, site_id: int) -> bool:
-    """Return whether a site is unchanged since the migrations created it."""
+    """Return whether a site is still as the migrations created it."""
     for table in await find_tables(cell):
         if table.name != "sites" and await cell.fetchval(
             f'SELECT true FROM "{table.name}" WHERE site_id = $1 LIMIT 1', site_id
@@ -353,7 +359,7 @@ async def _is_unused(cell: Any, site_id: int) -> bool:
 
 
 async def _register(directory: Any, cell: str, site: HostedSite) -> None:
-    """Add an existing site with its ID and hosts; repeating this has no effect."""
+    """Add an existing site with its ID and hosts. Adding the same site again has no effect."""
     if not site.hosts:
         raise SiteConflict(
             f"Site {site.id} ({site.name}) has no host name and could not be reached any more. Run `kalends site "

@@ -1,8 +1,8 @@
 """A move's source: prerequisites, publication, the switch, and the removal of leftovers.
 
-The publication also serves as the permission to switch. A mover may switch the site only while it holds the site's
-lock `kalends.move` and the move's publication exists; an abort takes the same lock and drops the publication. A site
-is therefore never switched to a copy that is being deleted.
+The publication also serves as the permission to switch. A mover may switch the site only while the publication exists
+and the mover holds the site's lock `kalends.move`. An abort takes the same lock and drops the publication. Therefore
+a site is never switched to a copy that is being deleted.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from kalends.fleet.storage.move_steps import (
 from kalends.fleet.storage.move_tables import TableSize
 from kalends.store.problems import connect, fetch_version
 
-# The lock timeout outside the switch, and the polling intervals, in seconds.
+# The lock timeout, except for the switch, and the polling intervals, in seconds.
 LOCK_TIMEOUT: Final = 5.0
 POLL_SECONDS: Final = 0.005
 SLOT_SECONDS: Final = 0.2
 PENDING_JOBS: Final = "args ->> 'site_id' = $1::bigint::text AND status IN ('todo', 'doing', 'failed')"
-# A subscription's slots for copying tables are named after its OID and the target's cluster.
+# A subscription's slots for copying tables are named after the subscription's OID and the target's cluster.
 SYNC_SLOTS: Final = "^pg_([0-9]+)_sync_[0-9]+_{cluster}$"
 
 
@@ -115,9 +115,9 @@ async def may_switch(source: Cell, move: Move) -> bool:
 
 
 async def create_slot(source: Cell, move: Move) -> None:
-    """Create a move's slot unless it exists. This waits for all open write transactions."""
+    """Create a move's slot unless the slot exists. This waits for all open write transactions."""
     async with connect(source.url) as connection, _hold(connection, move.site_id):
-        # Neither the lock nor the check assigns a transaction ID. With one, the slot could not be created.
+        # Neither the lock nor the check assigns a transaction ID. With such an ID, the slot could not be created.
         if not await _is_published(connection, move):
             raise MoveSuperseded
         await connection.execute("SET LOCAL lock_timeout = 0")
@@ -129,13 +129,13 @@ async def create_slot(source: Cell, move: Move) -> None:
 
 
 async def require_slot(source: Cell, move: Move) -> None:
-    """Raise CopyLost unless the move's slot exists and its log is still available."""
+    """Raise CopyLost unless the move's slot exists and the slot's log is still available."""
     async with connect(source.url) as connection:
         await read_lag(connection, move)
 
 
 async def read_lag(connection: Any, move: Move) -> tuple[int, int]:
-    """Return the number of log bytes that the target has not confirmed, and the confirmed position.
+    """Return the number of log bytes that the target has not confirmed, and the position that it has confirmed.
 
     Raise CopyLost if the slot is gone.
     """
@@ -159,8 +159,9 @@ async def switch(
 ) -> None:
     """Stop serving a site at the source; the commit decides the move. Repeating the switch changes nothing.
 
-    Writers wait for the site's lock; by the time they get it, the site is marked as departed. Once the target has
-    confirmed all changes, `verify` receives the hash of the source's site row and raises if the target's differs.
+    Writers wait for the site's lock. When they get the lock, the site is already marked as departed. Once the target
+    has confirmed all changes, `verify` receives the hash of the site's row at the source and raises if the row at the
+    target has another hash.
     """
     async with (
         connect(source.url) as connection,
@@ -201,7 +202,7 @@ async def _require_all_tables(connection: Any, move: Move) -> None:
 async def _wait_for_target(observer: Any, move: Move, seconds: float) -> None:
     """Wait until the target has stored all changes up to now.
 
-    The observer's session, which does not hold the lock, commits a message to flush the log up to this point.
+    The observer's session does not hold the lock. It commits a message, to flush the log up to this point.
     """
     deadline = time.monotonic() + seconds
     position: int = await observer.fetchval(
@@ -222,8 +223,8 @@ async def _wait_for_target(observer: Any, move: Move, seconds: float) -> None:
 
 
 async def _depart(connection: Any, move: Move, since: datetime) -> None:
-    # The row lock stops workers from starting or finishing a job. Running jobs stay, because workers need the rows to
-    # finish them.
+    # The row lock keeps workers from starting or finishing a job. Rows of running jobs stay, because workers need
+    # them to finish the jobs.
     jobs = await connection.fetch(
         f"SELECT id, status::text, to_jsonb(j)::text AS job FROM procrastinate_jobs j WHERE {PENDING_JOBS} "
         "ORDER BY id FOR UPDATE",
@@ -245,9 +246,9 @@ async def _depart(connection: Any, move: Move, since: datetime) -> None:
 
 
 async def take_back(source: Cell, move: Move) -> None:
-    """Serve the site at the source again, after the target lost its copy and mark and cannot activate the site."""
+    """Serve the site at the source again. The target has lost its copy and mark, so it cannot activate the site."""
     async with connect(source.url) as connection, _hold(connection, move.site_id):
-        # Jobs that were running at the switch are still in the queue.
+        # Jobs that were running at the time of the switch are still in the queue.
         statement = """
             DELETE FROM unserved_sites WHERE site_id = $1 AND state = 'departed' AND move_id = $2
             RETURNING hosts, (SELECT coalesce(jsonb_agg(e), '[]') FROM jsonb_array_elements(jobs) e WHERE NOT EXISTS (
@@ -264,7 +265,7 @@ async def take_back(source: Cell, move: Move) -> None:
 
 
 async def read_departure(source: Cell, move: Move, standby_timeout: float = 0) -> Departure | None:
-    """Return what the source stored at the switch; None if it still serves the site.
+    """Return what the source stored at the switch, or None if the source still serves the site.
 
     This opens a new connection: after a failover, the server that confirmed the commit may no longer be the source,
     and the new source may lack the commit.
@@ -316,10 +317,10 @@ async def measure_pause(source: Cell, move: Move) -> int:
 
 
 async def drop_slots(source: Cell, names: list[str], cluster: int, subscriptions: set[int]) -> None:
-    """Drop these slots, and slots for copying tables whose subscription in the target's cluster is gone.
+    """Drop these slots, and slots for copying tables if their subscription in the target's cluster is gone.
 
-    Wait for active slots until their connections end. All slots must be gone before rows are deleted, because the
-    target would otherwise delete them too.
+    If a slot is active, wait until its connection ends. All slots must be gone before any rows are deleted, because
+    otherwise the target would delete the same rows.
     """
     deadline = time.monotonic() + LOCK_TIMEOUT * 2
     async with connect(source.url) as connection:
@@ -345,7 +346,8 @@ async def drop_slots(source: Cell, names: list[str], cluster: int, subscriptions
 async def sweep(source: Cell, unfinished: set[str]) -> list[str]:
     """Drop the publications of moves that are not in `unfinished`, and return the names of their slots.
 
-    Both can remain if a mover dies before it stores a new move, or wakes up after its move was aborted.
+    A publication and a slot can remain if a mover dies before it stores a new move, or continues after its move was
+    aborted.
     """
     async with connect(source.url) as connection:
         rows = await connection.fetch(
@@ -369,8 +371,8 @@ async def unpublish(source: Cell, move: Move) -> None:
 async def find_late_jobs(source: Cell, move: Move, seconds: float) -> tuple[list[int], str]:
     """Return the IDs of the remaining jobs and, as a JSON array, the jobs enqueued after the switch.
 
-    Wait up to `seconds` for running jobs to end, because they may enqueue more. The switch already handed over the
-    running jobs.
+    Wait up to `seconds` for running jobs to end, because they may enqueue more jobs. The running jobs themselves were
+    handed over at the switch.
     """
     deadline = time.monotonic() + seconds
     async with connect(source.url) as connection:
@@ -387,7 +389,7 @@ async def find_late_jobs(source: Cell, move: Move, seconds: float) -> tuple[list
 
 
 async def remove_leftovers(source: Cell, move: Move, jobs: list[int], report: Callable[[int], None]) -> None:
-    """Remove a departed site's rows in batches, and finally its departure mark."""
+    """Remove the rows of a departed site in batches, and finally the mark of its departure."""
 
     async def require_departed(connection: Any) -> None:
         query = "SELECT FROM unserved_sites WHERE site_id = $1 AND state = 'departed' AND move_id = $2 FOR KEY SHARE"
@@ -507,7 +509,8 @@ async def _check_target(cell: Cell, connection: Any, site_id: int) -> AsyncItera
             f"{cell.name}: {server['origins']} replication origins are free, not {NEEDED_SLOTS} "
             "(max_replication_slots)."
         )
-    # A marked site's rows are leftovers from a partially aborted move; the new move removes them first.
+    # If a site is marked, its rows are left over from a move that was only partly aborted. The new move removes them
+    # first.
     is_marked = await connection.fetchval("SELECT EXISTS (SELECT FROM unserved_sites WHERE site_id = $1)", site_id)
     filled = await move_tables.find_filled(connection, await move_tables.find_tables(connection), site_id)
     if filled and not is_marked:

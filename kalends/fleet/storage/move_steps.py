@@ -1,8 +1,8 @@
 """Site moves between cells: their rows in the directory, and the conditions under which a mover may act.
 
-Several movers may run the same move at once: a mover suspended for an hour may wake up after another has completed or
-aborted the move. Therefore no statement relies on a mover's memory. Each statement that could do harm checks a fact
-in the same database and transaction:
+Several movers may run the same move at once: a mover that was suspended for an hour may wake up after another one has
+completed or aborted the move. Therefore no statement relies on a mover's memory. Each statement that could do harm
+checks a fact in the same database and transaction:
 
 - at the source, that this move's publication exists (`fleet/storage/move_source.py`). It is created before the
 move's ID is stored anywhere, so nothing can create it again after an abort has dropped it.
@@ -30,7 +30,8 @@ from kalends.store.sites import SiteConflict
 
 # SQLSTATEs of temporary errors: lost connections, shutdowns, locks, conflicts, standbys, timeouts, no resources.
 TEMPORARY_STATES: Final = ("08", "57P", "55P03", "40", "25006", "25P03", "53", "57014")
-# A mover holds its source's lock (`SourceLock`), so an unfinished move with an unlocked source was interrupted.
+# A mover holds the lock of its source (`SourceLock`). If a move is unfinished and its source unlocked, it was
+# interrupted.
 MOVE_COLUMNS: Final = """
     id, site_id, source, target, step, started_at, changed_at, ended_at, outcome, pause_ms,
     ended_at IS NULL AND EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
@@ -40,7 +41,7 @@ MOVE_COLUMNS: Final = """
 
 
 class MoveError(InvalidValue):
-    """A move cannot start or continue; the message gives the reason and a remedy."""
+    """Raised if a move cannot start or continue. The message gives the reason and a remedy."""
 
 
 class MoveSuperseded(MoveError):
@@ -49,11 +50,11 @@ class MoveSuperseded(MoveError):
 
 
 class CopyLost(Exception):
-    """The copy at the target no longer follows the source and must be replaced."""
+    """Raised if the copy at the target no longer follows the source and must be replaced."""
 
 
 class FenceExpired(Exception):
-    """The switch took longer than writers may wait."""
+    """Raised if the switch took longer than writers may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,10 @@ class MoveLimits:
     fence_timeout: float = 0.8  # maximum wait for the target to catch up; writers are blocked meanwhile
     idle_timeout: float = 1.5  # the source ends an unresponsive mover's switch after this time
     fence_attempts: int = 20
-    first_delay: float = 1.0  # between attempts; doubles each time
+    first_delay: float = 1.0  # between attempts; doubles after each attempt
     max_delay: float = 30.0
-    patience: float = 60.0  # limit for an unavailable database or a stalled copy
-    switched_patience: float = 600.0  # the same limit after the switch, while the site is down
+    patience: float = 60.0  # how long to wait for an unavailable database or a stalled copy
+    switched_patience: float = 600.0  # the same after the switch, while the site is down
     job_patience: float = 20.0  # maximum wait for the site's running jobs at the source
     standby_timeout: float = 2.0  # maximum wait for the source's standbys during activation
     session_timeout: float = 30.0  # the directory ends an unresponsive mover's session after this time
@@ -96,7 +97,7 @@ class Move:
 
     @property
     def object_name(self) -> str:
-        """Return the name of the publication, slot and subscription, unique to this move."""
+        """Return the name of the publication, slot and subscription. It is unique to this move."""
         return name_objects(self.site_id, self.id)
 
 
@@ -147,7 +148,7 @@ async def read_move(directory_url: str, move_id: UUID) -> Move | None:
 
 
 async def begin_move(directory_url: str, move_id: UUID, site_id: int, source: str, target: str) -> Move:
-    """Store a new move. Requests then go to the target if the source no longer serves the site."""
+    """Store a new move. From then on, requests go to the target if the source no longer serves the site."""
     async with connect(directory_url) as connection, connection.transaction():
         statement = """
             UPDATE kalends_directory.sites SET target = $3, changed_at = now()
@@ -178,7 +179,7 @@ async def record_step(directory_url: str, move: Move, step: str) -> None:
 
 
 async def mark_aborting(directory_url: str, move: Move) -> None:
-    """Mark a move as being aborted, to stop other movers; raise if it has an outcome."""
+    """Mark a move as being aborted to stop other movers; raise if the move already has an outcome."""
     async with connect(directory_url) as connection:
         statement = """
             UPDATE kalends_directory.moves SET step = 'abort', changed_at = now()
@@ -215,7 +216,7 @@ async def end_move(directory_url: str, move: Move, step: str) -> None:
 
 
 async def end_aborted_move(directory_url: str, move: Move) -> None:
-    """End an aborted move that left nothing behind; the source serves the site as before."""
+    """End an aborted move that has left nothing behind. The source serves the site as before."""
     async with connect(directory_url) as connection, connection.transaction():
         statement = """
             UPDATE kalends_directory.moves SET outcome = 'aborted', ended_at = now(), changed_at = now()
@@ -231,8 +232,8 @@ async def end_aborted_move(directory_url: str, move: Move) -> None:
 class SourceLock:
     """A directory session that holds a source cell's lock.
 
-    The directory ends a mover's session after `seconds` of inactivity. The mover takes the lock again if it is
-    free, which is safe because no statement relies on it.
+    The directory ends a mover's session after `seconds` of inactivity. The mover then takes the lock again if it is
+    free. That is safe, because no statement relies on the lock.
     """
 
     directory_url: str
@@ -273,7 +274,10 @@ class SourceLock:
 
 @asynccontextmanager
 async def lock_source(directory_url: str, source: str, seconds: float) -> AsyncIterator[SourceLock]:
-    """Lock a source cell for one mover, because every additional move would decode the cell's log again."""
+    """Lock a source cell for one mover.
+
+    Several movers are avoided, because each move would decode the cell's log again.
+    """
     lock = SourceLock(directory_url, source, seconds)
     await lock.acquire()
     keeper = asyncio.create_task(lock.keep())

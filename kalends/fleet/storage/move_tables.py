@@ -57,7 +57,7 @@ async def find_tables(connection: Any) -> list[SiteTable]:
 
 
 async def measure_tables(connection: Any, tables: Sequence[SiteTable], site_id: int) -> list[TableSize]:
-    """Return how many rows a site has in each table, and their size in bytes, with values compressed as stored."""
+    """Return how many rows a site has in each table, and the size of these rows in bytes, compressed as stored."""
     parts = [
         f"SELECT '{table.name}' AS name, count(*) AS rows, coalesce(sum(pg_column_size(t)), 0)::bigint AS bytes "
         f'FROM "{table.name}" t WHERE "{table.key}" = $1'
@@ -103,9 +103,10 @@ class Table:
     """An archive table. Expressions are SQL; `r` is the archived row, $1 the site ID."""
 
     name: str
-    # Columns that are not in the archive. `stored` supplies values for columns without a default.
+    # Columns that are not in the archive. `stored` supplies values for those without a default.
     left_out: frozenset[str] = frozenset()
-    # SQL expressions by column, for the values to archive and for the values to store on import.
+    # SQL expressions by column, for the values to archive; `stored` has the expressions for the values to store on
+    # import.
     written: Mapping[str, str] = field(default_factory=dict[str, str])
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     # A column that refers to another row in the same table, possibly a later one.
@@ -146,11 +147,12 @@ SITES: Final = Table(
     stored={"logo_url": "replace(r.logo_url, '/media/{site}/', '/media/' || $1::bigint || '/')"},
 )
 USERS: Final = Table("users", left_out=frozenset({"password_hash"}))
-# An archive without accounts contains only the authors' IDs, to keep records attributed. Authors cannot sign in.
+# An archive without accounts keeps only author IDs, for attribution. The imported placeholder accounts cannot sign
+# in.
 AUTHORS: Final = Table(
     "users", only=("id",), stored={"login": "'author-' || r.id", "role": "'subscriber'", "disabled_at": "now()"}
 )
-# In foreign key order, after the site and its users.
+# in foreign key order, after the site and its users
 TABLES: Final = (
     Table("media"),
     # Triggers count events per term.
@@ -159,7 +161,7 @@ TABLES: Final = (
     Table("series"),
     Table("venues", left_out=frozenset({"geoloc_pending"})),
     Table("organizers"),
-    # `geoloc_known` is also derived, but archived, because a trigger would write each event a second time.
+    # `geoloc_known` is derived too, but archive it: otherwise a trigger would write each event twice.
     Table("events"),
     _link("event_venues"),
     _link("event_organizers"),
@@ -210,7 +212,7 @@ def list_tables(*, accounts: bool) -> tuple[Table, ...]:
 
 
 async def read_columns(connection: Any, table: Table) -> tuple[Column, ...]:
-    """Return a table's columns in the archive, without generated columns."""
+    """Return a table's columns that are in the archive, without generated columns."""
     query = """
         SELECT a.attname, format_type(a.atttypid, a.atttypmod) AS type, NOT a.attnotnull AS is_nullable
         FROM pg_attribute a
@@ -227,7 +229,7 @@ async def read_columns(connection: Any, table: Table) -> tuple[Column, ...]:
 
 
 async def read_order(connection: Any, table: Table) -> str:
-    """Return the primary key columns, which order the rows in the archive."""
+    """Return the primary key columns; the archive orders rows by them."""
     query = """
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.place)
         FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attnum, place)

@@ -11,7 +11,7 @@ from kalends.fleet.storage.move_steps import Cell, CopyLost, Move, MoveError, Mo
 from kalends.fleet.storage.move_tables import HASH_SITE, INSERT_JOBS, delete_rows, find_filled, find_tables
 from kalends.store.problems import connect
 
-ANALYZED_SHARE: Final = 0.1  # a site with a larger share of a table's rows may change its query plans
+ANALYZED_SHARE: Final = 0.1  # If a site has a larger share of a table's rows, query plans may change.
 # `pg_subscription` covers all databases in a cluster.
 FIND_SUBSCRIPTION: Final = """
     SELECT s.oid, s.subdbid FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
@@ -48,8 +48,8 @@ async def _require_arriving(connection: Any, move: Move) -> None:
 async def reserve(target: Cell, move: Move) -> UUID | None:
     """Mark the site as arriving; raise if the target has any of its rows. Repeating this changes nothing.
 
-    If another move has marked the site, return that move's ID. If that move has ended, its mark must be removed
-    first.
+    If another move has marked the site, return the other move's ID. If the other move has ended, its mark must be
+    removed first.
     """
     async with connect(target.url) as connection, connection.transaction():
         owner: UUID | None = await connection.fetchval(
@@ -85,9 +85,9 @@ async def has_subscription(target: Cell, move: Move) -> bool:
 
 
 async def subscribe(target: Cell, source: Cell, move: Move) -> None:
-    """Copy the site's rows and follow their changes, using the existing slot.
+    """Copy the site's rows and follow their changes through the existing slot.
 
-    Each transaction is stored durably, including at synchronous standbys, before the target confirms it.
+    The target confirms a transaction only after storing it durably, including at synchronous standbys.
     """
     async with connect(target.url) as connection, _hold_arriving(connection, move):
         statement = await connection.fetchval(
@@ -107,7 +107,7 @@ async def unsubscribe(target: Cell, move: Move) -> None:
 
 
 async def _drop_subscription(connection: Any, move: Move) -> None:
-    """Stop the workers and drop the subscription but not its slot, because the source may be unreachable."""
+    """Stop the workers and drop the subscription. Keep its slot, because the source may be unreachable."""
     if await connection.fetchval(f"SELECT EXISTS ({FIND_SUBSCRIPTION})", move.object_name):
         name = move.object_name
         await connection.execute(
@@ -137,7 +137,7 @@ async def read_progress(connection: Any, move: Move) -> CopyProgress:
 
 
 async def analyze(target: Cell, rows: Mapping[str, int]) -> None:
-    """Before the site's first query, update statistics for tables in which it has a large share of the rows."""
+    """Update statistics for tables in which the site has a large share of the rows, before the site's first query."""
     async with connect(target.url) as connection:
         known = await connection.fetch(
             "SELECT relname, reltuples FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
@@ -151,7 +151,7 @@ async def analyze(target: Cell, rows: Mapping[str, int]) -> None:
 async def open_verification(target: Cell, move: Move) -> AsyncIterator[Callable[[str], Awaitable[None]]]:
     """Yield a function that raises CopyLost unless the target's site row has the given hash.
 
-    All other work happens beforehand, because writers wait while the function runs.
+    All other work happens before the function is called, because writers wait while it runs.
     """
     async with connect(target.url) as connection:
         await connection.execute("SET timezone = 'UTC'")
@@ -168,7 +168,9 @@ async def open_verification(target: Cell, move: Move) -> AsyncIterator[Callable[
 
 
 async def activate(target: Cell, move: Move, departure: Departure) -> bool:
-    """Start serving the site, with its hosts and jobs, in one transaction; return False if this was done before.
+    """Start serving the site, with its hosts and jobs, in one transaction.
+
+    Return False if the site is already active.
 
     Raise CopyLost if the target has lost the copy, for example after a failover to a lagging standby.
     """
@@ -222,7 +224,7 @@ async def add_jobs(target: Cell, jobs: str) -> None:
 
 
 async def read_cluster(target: Cell) -> tuple[int, set[int]]:
-    """Return the cluster's identifier and its subscriptions' OIDs, which appear in slot names."""
+    """Return the cluster's identifier and the OIDs of its subscriptions. Both appear in slot names."""
     async with connect(target.url) as connection:
         identifier = await connection.fetchval("SELECT system_identifier FROM pg_control_system()")
         rows = await connection.fetch("SELECT oid::bigint FROM pg_subscription")
@@ -230,7 +232,7 @@ async def read_cluster(target: Cell) -> tuple[int, set[int]]:
 
 
 async def empty(target: Cell, move: Move, report: Callable[[int], None]) -> None:
-    """Delete an aborted move's copy, and finally its mark. Delete nothing if the mark is missing."""
+    """Delete the copy of an aborted move, and finally the move's mark. If the mark is missing, delete nothing."""
 
     async def require_arriving(connection: Any) -> None:
         await _require_arriving(connection, move)

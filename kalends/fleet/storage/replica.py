@@ -1,8 +1,8 @@
 """A standby that answers reads, and the age of its data.
 
 The server reads the primary's write-ahead log position at short intervals. Data that is current up to a position
-contains every write acknowledged before that position was read. Determining the age therefore requires no writes, no
-special rights and no comparison between two machines' times, and an idle primary does not count as lag.
+contains every write acknowledged before that position was read. Finding the age of data this way requires no writes,
+no special rights and no comparison between the times of two machines. An idle primary does not count as lag.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kalends.core.errors import ApiError
 from kalends.store.database import LOG_POSITION, LOOKUP_TIMEOUT, Database
 from kalends.store.sql import Sql
 
-# Maximum seconds between readings. Without several readings per maximum lag, every replica would look outdated.
+# Maximum seconds between readings. With too few readings per maximum lag, every replica would look outdated.
 MAX_INTERVAL: Final = 1.0
 INTERVALS_PER_LAG: Final = 4
 MAX_POSITIONS: Final = 600
@@ -29,14 +29,14 @@ MAX_POSITIONS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLimits:
-    """A replica's maximum data age, and for how long an outage of the primary suspends that limit, in seconds."""
+    """The maximum age of a replica's data, and how long an outage of the primary suspends it, in seconds."""
 
     max_lag: float = 5.0
     outage_seconds: float = 3600.0
 
 
 class PrimaryLog:
-    """The primary's write-ahead log positions, each with the time just before it was read."""
+    """The positions in the primary's write-ahead log, each with the time just before it was read."""
 
     def __init__(self, started_at: float) -> None:
         self._positions: deque[tuple[float, int]] = deque(maxlen=MAX_POSITIONS)
@@ -64,7 +64,7 @@ class PrimaryLog:
 
 
 class Replica:
-    """A standby's connection pool; checks whether the standby's data is recent enough."""
+    """The connection pool of a standby, and the check whether its data is recent enough."""
 
     def __init__(self, database: Database, primary: Database, limits: ReplicaLimits) -> None:
         self.database = database
@@ -85,7 +85,8 @@ class Replica:
     def is_recent(self, position: int) -> bool:
         """Return whether data that is current up to a position may be served.
 
-        While the primary is unavailable, there is no newer data, and the alternative is no answer at all.
+        While the primary is unavailable, old data is allowed for a limited time, because the alternative would be no
+        answer.
         """
         now = time.monotonic()
         if self._log.find_age(position, now) <= self._limits.max_lag:
@@ -101,7 +102,10 @@ class Replica:
         return rows
 
     async def has_reached(self, site_id: int, revision: int, now: datetime) -> bool:
-        """Return whether the replica has a site's revision; True if it is unavailable, as it then serves nothing."""
+        """Return whether the replica has a site's revision.
+
+        If the replica is unavailable, return True, because it serves nothing.
+        """
         try:
             async with self.database.transaction(site_id, now, writing=False) as tx:
                 return tx.site.revision >= revision
@@ -113,7 +117,7 @@ class Replica:
         self.is_available = False
 
     async def read_positions(self) -> None:
-        """Read both servers' positions once to determine whether the standby can answer."""
+        """Read the positions of both servers once, to find out whether the standby can answer."""
         await self._read_primary()
         await self._read_standby()
 

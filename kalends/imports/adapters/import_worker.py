@@ -17,7 +17,7 @@ from kalends.core.times import utc_now
 from kalends.imports.rules.import_records import ParsedSource, decode_message, decode_source, decode_values
 
 COMMAND: Final = (sys.executable, "-I", "-m", "kalends.imports.adapters.import_worker_main")
-# The priority is low, but not the lowest, because people wait for uploads.
+# The priority is low, but not the lowest, because people are waiting for their uploads.
 LIMITS: Final = Limits(megabytes=512, file_megabytes=64, cpu_seconds=30, timeout=600.0, niceness=5)
 LOG: Final = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ type Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """A parsed table: its records, the field for each column, and a preview that marks invalid cells."""
+    """A parsed table: the records, the field for each column, and a preview in which invalid cells are marked."""
 
     parsed: ParsedSource
     columns: Any
@@ -39,9 +39,9 @@ class ImportWorker:
         self._process = SandboxedProcess(COMMAND, LIMITS, max_concurrent)
 
     async def parse(self, path: Path, file_format: Format, options: Options) -> ParsedSource:
-        """Parse a file. Raise InvalidValue if it cannot be read at all; unreadable parts become rejections.
+        """Parse a file. Raise InvalidValue if the file cannot be read at all; unreadable parts become rejections.
 
-        See `read_calendar` for calendar options; `now` is the current time by default. Table options: `columns`,
+        See `read_calendar` for calendar options; `now` is the current time by default. Table options are `columns`,
         which maps column headers to fields, and `defaults`.
         """
         return _decode((await self._run_job(path, file_format, options))["parsed"])

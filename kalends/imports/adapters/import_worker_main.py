@@ -1,7 +1,7 @@
 """A separate program that parses one calendar or table within memory and time limits.
 
 The job and the result are JSON. The program has no environment, network connections or database access, so a
-malicious file can compromise only this process. Libraries are imported late, after the limits are set.
+malicious file can compromise only this process. Libraries are imported only after the limits are set.
 """
 
 import os
@@ -44,7 +44,7 @@ def parse(path: Path, file_format: str, options: dict[str, Any]) -> dict[str, ob
 
 
 def describe(error: Exception) -> str:
-    """Describe an exception and where it occurred, without its message, which may contain file content."""
+    """Describe an exception and where it occurred. Omit its message, because it may contain file content."""
     places: list[str] = []
     trace = error.__traceback__
     while trace is not None:

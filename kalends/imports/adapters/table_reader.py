@@ -1,6 +1,6 @@
 """Reads CSV files and spreadsheets, in the sandboxed process that parses imported files.
 
-Size limits are checked before anything is unpacked. Formulas are not computed; their stored values are used.
+Size limits are checked before anything is unpacked. Formulas are not computed; the reader uses their stored results.
 """
 
 import csv
@@ -24,13 +24,13 @@ MAX_BYTES: Final = 10 * MEGABYTE
 MAX_UNPACKED_BYTES: Final = 60 * MEGABYTE
 MAX_ENTRIES: Final = 1000
 DELIMITERS: Final = (";", ",", "\t", "|")
-# Allows for rows before the header and empty formatted rows at the end.
+# Leaves room for rows before the header and for empty formatted rows at the end.
 _MAX_READ_ROWS: Final = MAX_ROWS + 1000
 _SAMPLE_ROWS: Final = 30
 _CHUNK: Final = MEGABYTE
 _BOMS: Final = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _KANA: Final = re.compile("[\u3041-\u30ff]")
-# A cell reference; cells with a format but no content do not match.
+# A reference to a cell. Cells that have a format but no content do not match.
 _REFERENCE: Final = re.compile(rb"""\sr\s*=\s*["']([A-Z]{1,3})([0-9]{1,7})["'](?![^<>]{0,200}/>)""")
 _REPEATED: Final = re.compile(rb"""number-(rows|columns)-repeated\s*=\s*["']([0-9]{1,10})["']""")
 _MAX_REPEATED: Final = 2_000_000  # spreadsheets repeat empty rows up to their size limit
@@ -55,7 +55,7 @@ def read_table(
 
 
 def detect_format(path: Path) -> str:
-    """Detect a file's format by its first bytes, because file names and content types are often wrong."""
+    """Detect a file's format from its first bytes, because file names and content types are often wrong."""
     with path.open("rb") as file:
         start = file.read(100)
     if start.startswith(_OLE):
@@ -110,7 +110,7 @@ def _split_declaration(text: str) -> tuple[str, str]:
 
 
 def find_delimiter(text: str) -> str:
-    """Return the delimiter that produces the most known headers or, in a tie, the most rows of equal length."""
+    """Return the delimiter that yields the most known headers or, in a tie, the most rows of equal length."""
     return max(DELIMITERS, key=lambda delimiter: _rate(text, delimiter))
 
 
@@ -154,7 +154,7 @@ def _read_spreadsheet(path: Path, format_: str, defaults: Mapping[str, Any]) -> 
         raise
     except python_calamine.PasswordError:
         raise InvalidValue("is protected by a password.") from None
-    except BaseException as error:  # the library also raises panics, which do not derive from Exception
+    except BaseException as error:  # the library also raises panics, and these do not derive from Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
             raise
         raise InvalidValue("is damaged and cannot be read as a spreadsheet.") from None
@@ -181,7 +181,7 @@ def _check_size(height: int, width: int) -> None:
 
 
 def check_archive(path: Path) -> None:
-    """Check a spreadsheet's entries before the library unpacks them. Raise InvalidValue if they are hostile."""
+    """Check a spreadsheet's entries before the library unpacks them. Raise InvalidValue if an entry is hostile."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -208,14 +208,14 @@ def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, remaining: in
             if size > remaining:
                 raise _too_large()
             if is_xml:
-                # A pattern may begin in the previous chunk.
+                # A pattern may have begun in the previous chunk.
                 _check_xml(tail + chunk)
                 tail = chunk[-64:]
     return size
 
 
 def _check_xml(text: bytes) -> None:
-    """Raise InvalidValue for entities, and for cells so distant that filling the gap would exhaust memory."""
+    """Raise InvalidValue for entities, and for a cell so far away that filling the gap would exhaust memory."""
     if b"<!ENTITY" in text or b"<!DOCTYPE" in text:
         raise InvalidValue("contains XML entities, which no spreadsheet needs.")
     if b":number-" in text and any(int(number) > _MAX_REPEATED for _, number in _REPEATED.findall(text)):

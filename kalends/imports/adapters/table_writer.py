@@ -1,6 +1,6 @@
 """Writes tables as CSV files and spreadsheets.
 
-Text never becomes a formula. In CSV, an apostrophe precedes text that looks like one; spreadsheets have text cells.
+Text never becomes a formula. In CSV, text that looks like a formula gets an apostrophe; spreadsheets have text cells.
 """
 
 import csv
@@ -18,7 +18,7 @@ Value = str | bool | float | date | time | None
 
 CSV_TYPE: Final = "text/csv"
 XLSX_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-MAX_CELL_TEXT: Final = 32_767  # spreadsheet limit
+MAX_CELL_TEXT: Final = 32_767  # limit of spreadsheets
 _DAY_ZERO: Final = date(1899, 12, 30).toordinal()
 _FIRST_DATE: Final = date(1900, 3, 1)  # spreadsheets count earlier days differently
 _INVALID_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -27,7 +27,7 @@ _OFFICE: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relation
 _PACKAGE: Final = "http://schemas.openxmlformats.org/package/2006"
 _PART: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 _XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-# All parts of a spreadsheet except its sheet. Styles: 0 plain, 1 dates, 2 times, 3 header.
+# All parts of a spreadsheet file except the sheet. Styles: 0 plain, 1 dates, 2 times, 3 header.
 _PARTS: Final = {
     "[Content_Types].xml": f"""<Types xmlns="{_PACKAGE}/content-types">
 <Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
@@ -60,7 +60,7 @@ _PARTS: Final = {
 
 
 def write_csv(headers: Sequence[str], rows: Iterable[Sequence[Value]]) -> bytes:
-    """Write a table as UTF-8 CSV, with a byte order mark because spreadsheets otherwise assume other encodings."""
+    """Write a table as UTF-8 CSV. Without its byte order mark, spreadsheets would assume another encoding."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(headers)
@@ -102,7 +102,7 @@ def _make_cell(value: Value) -> str:
     if isinstance(value, float):
         return f"<c><v>{value!r}</v></c>"
     text = _to_text(value)
-    # Imports remove an apostrophe before a formula, so an apostrophe that belongs to the text is doubled.
+    # Imports remove an apostrophe before a formula, so double an apostrophe that belongs to the text.
     return _make_text(f"'{text}" if text.startswith("'") and FORMULA.match(text) else text, "")
 
 

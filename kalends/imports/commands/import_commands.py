@@ -18,7 +18,7 @@ RUN: str = "run"
 
 
 class ImportGroup(TyperGroup):
-    """The group `kalends import`. Any argument that is not a command is an address or a file."""
+    """The group `kalends import`. It treats any argument that is not a command as an address or a file."""
 
     default_command = RUN
 
@@ -76,7 +76,7 @@ def apply_run(
     confirm: Annotated[bool, typer.Option("--confirm", help="Apply the plan although it asks a question.")] = False,
     site: SiteOption = "",
 ) -> None:
-    """Apply a stored plan, in whole or in part, or continue after an interruption."""
+    """Apply a stored plan, in whole or in part, or continue an interrupted one."""
 
     async def work(terminal: "Terminal") -> None:
         from kalends.imports.commands.import_terminal import read_numbers
@@ -94,7 +94,7 @@ def decide_row(
     same: Annotated[bool, typer.Option("--same/--different", help="Use the existing record, or create a new one.")],
     site: SiteOption = "",
 ) -> None:
-    """Decide whether a plan row is an existing record."""
+    """Decide whether a row of a plan is an existing record."""
     _run(site, lambda terminal: terminal.decide_row(run, row, is_same=same))
 
 
@@ -121,7 +121,7 @@ def show_run_command(
     every: Annotated[bool, typer.Option("--all", help="Show all rows instead of the first of each action.")] = False,
     site: SiteOption = "",
 ) -> None:
-    """Show a run: what it changes, and why rows were rejected."""
+    """Show a run: what it changes, and why it rejects rows."""
     _run(site, lambda terminal: terminal.show_run(run, shows_all=every))
 
 

@@ -33,7 +33,7 @@ from kalends.store.site_database import SiteDatabase
 ACTIONS: Final = ("new", "changed", "moved", "linked", "duplicate", "gone", "rejected", "unchanged")
 STYLES: Final = {"new": "green", "changed": "yellow", "gone": "red", "rejected": "red", "duplicate": "magenta"}
 MAX_VALUE: Final = 60
-MAX_ROWS: Final = 20  # per action
+MAX_ROWS: Final = 20  # rows to show per action
 # Source and run columns in the JSON output.
 SOURCE_KEYS: Final = (
     *("id", "kind", "name", "url", "owner_login", "interval_minutes", "state"),
@@ -47,7 +47,7 @@ RUN_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An address or file, and the options for its source."""
+    """An address or a file, and the options for the source created from it."""
 
     text: str
     owner: str
@@ -170,7 +170,7 @@ class Terminal:
         return run
 
     async def _prepare_source(self, origin: Origin) -> int:
-        """Find or add the source for an address or file; store the file."""
+        """Find or add the source for an address or a file, and store the file."""
         content = None if origin.is_address else _read_file(Path(origin.text))
         try:
             url = read_source_url(origin.text) if origin.is_address else ""
@@ -243,7 +243,7 @@ def print_counts(run: Row) -> None:
 
 
 def print_rows(rows: Sequence[Row], count: int, run_id: int) -> None:
-    """Print an action's first rows; `count` is the total number of rows."""
+    """Print the first rows of an action; `count` is the number of all its rows."""
     table = Table(title_justify="left", show_edge=False, pad_edge=False)
     for column in ("Row", "Action", "Kind", "Title", "Line", "State", "Details"):
         table.add_column(column, justify="right" if column in ("Row", "Line") else "left")
@@ -268,7 +268,7 @@ def _describe(row: Row) -> Text:
 
 
 def _describe_event(event: Mapping[str, Any]) -> str:
-    """Return an event's start, its status unless scheduled, and the number of dates in a series."""
+    """Return an event's start, its status unless it is scheduled, and the number of dates if it is a series."""
     parts = [str(event["start_date"]), "all day" if event["all_day"] else ""]
     parts.append(event["event_status"] if event["event_status"] != SCHEDULED else "")
     parts.append("no end" if event["dates"] is None else f"{event['dates']:,} dates" if event["dates"] != 1 else "")
@@ -286,7 +286,7 @@ def _summarize(run: Row) -> str:
 
 
 def _printable(text: str) -> str:
-    """Remove control characters, which could manipulate the terminal."""
+    """Remove control characters, because they could manipulate the terminal."""
     return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
 
@@ -297,7 +297,7 @@ def _console() -> Console:
 
 
 def read_numbers(text: str) -> list[int] | None:
-    """Parse row numbers such as 1,4,7-9; return None if there are none."""
+    """Parse row numbers such as 1,4,7-9. Return None if the text is empty."""
     numbers: list[int] = []
     for part in filter(None, text.replace(" ", "").split(",")):
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)

@@ -47,7 +47,7 @@ ORDER: Final = {name: place for place, name in enumerate(LABELS)}
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """A changed field with its stored value and the source's value, and the differing words if it contains prose."""
+    """A changed field with the stored value and the source's value; for prose, also with the words that differ."""
 
     label: str
     is_taken: bool
@@ -83,7 +83,7 @@ class RowView:
 
     @property
     def is_held(self) -> bool:
-        """Return whether the row waits for a decision on another row."""
+        """Return whether the row waits for a decision about another row."""
         return self.state == "waiting" and any(reason.text == HELD for reason in self.reasons)
 
     @property
@@ -133,7 +133,7 @@ def _make_row(row: Row, names: Names, locale: PageLocale) -> RowView:
 
 
 def _describe_dates(kind: Kind, event: Mapping[str, Any], locale: PageLocale) -> str:
-    """Return when an event takes place and how many dates a series has."""
+    """Return when an event takes place or, for a series, how many dates it has."""
     name, value = ("dates", event) if event["all_day"] else ("start_date", event["start_date"])
     start = value_text(kind, name, value, {}, locale)
     parts = [locale.text(N_("{days}, all day"), days=start) if event["all_day"] else start]
@@ -145,7 +145,7 @@ def _describe_dates(kind: Kind, event: Mapping[str, Any], locale: PageLocale) ->
 
 
 def _make_changes(kind: Kind, changes: Mapping[str, Any], names: Names, locale: PageLocale) -> list[ChangeView]:
-    """Return the changed fields; a group of fields counts as one change."""
+    """Return the changed fields. A group of fields counts as one change."""
     groups: dict[str, dict[str, Any]] = {}
     for name, change in changes.items():
         groups.setdefault(GROUP_OF.get(name, name), {})[name] = change
@@ -181,7 +181,7 @@ class Tally:
     waiting: int
     applied: int
     failed: int
-    same: int  # unchanged records, which the plan does not list
+    same: int  # unchanged records; the plan does not list them
 
 
 async def show_run(console_request: ConsoleRequest, error: ApiError | None = None) -> Response:
@@ -213,7 +213,7 @@ async def show_run(console_request: ConsoleRequest, error: ApiError | None = Non
 
 
 async def _read_rows(console_request: ConsoleRequest, tx: Transaction, run: Row, action: str) -> list[Row]:
-    """Return a page of rows, plus one more row if there is a next page."""
+    """Return a page of rows and, if there is a next page, one more row."""
     after = parse_id(console_request.query_value("cursor")) or 0
     actions = [action] if action else [name for name in ACTIONS if name != UNCHANGED]
     return await import_lists.list_rows(tx, run["id"], actions=actions, after=after, limit=ROWS_PER_PAGE + 1)
@@ -268,7 +268,7 @@ async def discard(console_request: ConsoleRequest) -> Response:
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
-    """Plan to undo a run, and redirect to that plan."""
+    """Make a plan to undo a run, and redirect to this plan."""
     return await _perform(console_request, requests.undo_run)
 
 
@@ -279,7 +279,10 @@ async def _perform(
     raw: Mapping[str, Any] | None = None,
     notice: str = "",
 ) -> Response:
-    """Perform an operation and redirect to the run that it returns; show conflicts on the page."""
+    """Perform an operation and redirect to the run that it returns.
+
+    If there is a conflict, explain it on the page.
+    """
     try:
         values = read_params(declared, raw or {})
         async with console_request.write() as tx:

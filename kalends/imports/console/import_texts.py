@@ -49,7 +49,7 @@ ACTIONS: Final = {
     "rejected": (N_("Rejected"), "is-negative"),
     "unchanged": (N_("Unchanged"), ""),
 }
-# Row effects by action, with one table per state.
+# The effects of rows by action, with one table per state.
 PLANNED: Final = {
     "new": N_("Will be created."),
     "changed": N_("Will be changed."),

@@ -46,7 +46,7 @@ def read_form(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_text(value: object) -> str:
-    """Return the last of several values, because a hidden field precedes each checkbox."""
+    """Return the last value, because a hidden field precedes each checkbox."""
     last: object = value[-1] if isinstance(value, list) and value else value  # pyright: ignore[reportUnknownVariableType]
     return last.replace("\0", "") if isinstance(last, str) else ""
 
@@ -65,7 +65,7 @@ def _make_text(value: object) -> str:
 async def read_choices(
     console_request: ConsoleRequest, tx: Transaction, texts: Mapping[str, str]
 ) -> dict[str, Options]:
-    """Return the form's choices, adding the current interval if it is not among them."""
+    """Return the form's choices. If the current interval is not among them, add it."""
     translate = translator(console_request.language)
     intervals = [(value, translate(text)) for value, text in INTERVALS.items()]
     if texts["interval"] not in INTERVALS:
@@ -95,7 +95,7 @@ async def show_sources(console_request: ConsoleRequest) -> Response:
 
 
 async def make_common(console_request: ConsoleRequest) -> dict[str, Any]:
-    """Return the values that all import pages need: texts, helper functions, and whether a worker is missing."""
+    """Return the values that all import pages need: texts, helper functions, and whether no worker is running."""
     locale, zone = make_locale(console_request), console_request.site.timezone
     age = await job_queue.find_site_heartbeat_age(console_request.state.database, console_request.site.id)
 
@@ -237,7 +237,7 @@ async def confirm_deletion(console_request: ConsoleRequest) -> Response:
 
 
 async def delete(console_request: ConsoleRequest) -> Response:
-    """Delete a source but keep its events."""
+    """Delete a source but keep the events imported from it."""
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
         context = console_request.make_context(tx, record_id=read_id(console_request))
@@ -273,7 +273,7 @@ class CellView:
 
 @dataclass(frozen=True, slots=True)
 class PreviewRow:
-    """A preview row. `problem` concerns the whole row."""
+    """A preview row. `problem` is about the row as a whole."""
 
     number: int
     cells: list[CellView]
@@ -323,7 +323,7 @@ async def _read_run(console_request: ConsoleRequest) -> Row:
 
 
 def _read_columns(console_request: ConsoleRequest, run: Row) -> dict[str, str]:
-    """Return the chosen fields by column header; raise if a field was chosen twice."""
+    """Return the field chosen for each column header; raise if a field was chosen twice."""
     preview = decode(run["preview"])
     chosen = {
         column["header"]: console_request.form_text(f"column-{number}")

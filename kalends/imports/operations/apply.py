@@ -26,9 +26,9 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
 
-# Maximum number of seconds for which to lock the site; a single row can take longer.
+# Maximum number of seconds to keep the site locked; a single row can take longer.
 MAX_SECONDS: Final = 0.08
-# Number of rows whose images are fetched together.
+# Number of rows for which images are fetched together.
 WINDOW: Final = 50
 
 Progress = Callable[[int, int], None]
@@ -52,7 +52,7 @@ class RowWriter(Protocol):
     """Writes the rows of an import, undo or move-in."""
 
     async def fetch_images(self, run: ImportRun, rows: Sequence[Row]) -> Images:
-        """Fetch the rows' images before the site is locked; return the results by URL."""
+        """Fetch images for the rows before the site is locked; return the result for each URL."""
         ...
 
     async def begin(self, tx: Transaction, run: Row, source: Row) -> OperationContext:
@@ -74,7 +74,7 @@ async def apply(
     library: Library | None = None,
     get_now: GetNow = utc_now,
 ) -> dict[str, int]:
-    """Apply the pending or selected rows of a plan; return row counts by action and state."""
+    """Apply the pending or selected rows of a plan; return the number of rows by action and state."""
     run = ImportRun(database, site_id, run_id, get_now, numbers)
     if numbers is not None:
         async with run.open(writing=False) as tx:
@@ -88,7 +88,7 @@ async def apply(
 async def apply_rows(run: ImportRun, writer: RowWriter, total: int, progress: Progress | None = None) -> None:
     """Apply a run's rows in transactions of about 0.1 s, so that other requests barely wait.
 
-    The next call continues an interrupted one without repeating applied rows.
+    After an interruption, the next call continues without repeating the rows already applied.
     """
     done = 0
     while window := await _read_window(run):
@@ -120,7 +120,7 @@ async def _apply_some(run: ImportRun, writer: RowWriter, numbers: Sequence[int],
         row_first = first  # the revision before the current row
         while done < len(numbers):
             row = rows.get(numbers[done])
-            # If a row is not done, the next step continues it.
+            # If the row is not done, the next step continues with it.
             if row is None or await _apply_one(context, writer, source, row, row_first):
                 done, row_first = done + 1, tx.changes.revision
             steps += 1
@@ -137,7 +137,7 @@ async def _apply_one(context: OperationContext, writer: RowWriter, source: Row, 
     `first` is the revision before the row.
     """
     tx = context.transaction
-    tx.changes.new_records = 0  # the limit of a request applies to each row, however many share a transaction
+    tx.changes.new_records = 0  # the limit per request applies to each row, even though rows share a transaction
     try:
         async with tx.savepoint():
             applied = await writer.write(context, source, row)
@@ -181,7 +181,7 @@ async def _note_progress(tx: Transaction, run: Row, first: int) -> None:
 
 
 async def _begin(run: ImportRun) -> tuple[int, bool]:
-    """Mark the run as applying; return the number of rows to apply, and whether it undoes another run."""
+    """Mark the run as being applied. Return the number of rows to apply, and whether the run undoes another run."""
     async with run.open(writing=True) as tx:
         stored = await fetch_run(tx, run.run_id)
         if stored["state"] not in ("planned", "applying"):
@@ -203,7 +203,7 @@ async def _begin(run: ImportRun) -> tuple[int, bool]:
 
 
 async def _add_linked(tx: Transaction, run_id: int, numbers: Collection[int]) -> set[int]:
-    """Add the rows of new records that selected rows link to; otherwise, an event would lose its venue."""
+    """Add the rows of new records to which the selected rows link; otherwise, an event could lose its venue."""
     chosen, new = set(numbers), set(numbers)
     while new:
         rows = await import_tables.list_next_rows(tx, run_id, new)

@@ -25,11 +25,11 @@ from kalends.store.sql import Sql
 
 CSV, XLSX = FORMATS = ("csv", "xlsx")
 MAX_ROWS: Final = 10_000
-# For callers below the role contributor, because anyone can request exports at any time.
+# The limit for callers with a role below contributor, because anyone can request exports at any time.
 MAX_PUBLIC_ROWS: Final = 1_000
 MAX_CHARACTERS: Final = 30_000_000
 _CHUNK: Final = 500
-# Public fields of a protected event.
+# The fields of a protected event that are public.
 _PUBLIC_FIELDS: Final = frozenset(
     {IDENTITY, "title", "start_date", "start_time", "end_date", "end_time", "timezone", "status", "slug"}
 )
@@ -37,7 +37,7 @@ _VENUE_FIELDS: Final = tuple(name for name in TABLE_KINDS["events"] if name.star
 
 
 async def export_records(kind: Kind, context: OperationContext) -> Outcome:
-    """Return the complete list as a table, with the same visibility rules as the list."""
+    """Return the complete list as a table. The table contains the same records as the list would for this caller."""
     format_ = context.values.get("format", CSV)
     rows = [row async for chunk in _read_chunks(kind, context) for row in chunk]
     _check_cells(kind, rows, format_)
@@ -45,7 +45,7 @@ async def export_records(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def export_event_table(context: OperationContext) -> ExportedTable:
-    """Return all events in the console's table, including events hidden from lists."""
+    """Return all events in the console's table, including events that lists hide."""
     kind = replace(TABLE_EVENTS, reads=replace(EVENTS.reads, next_cursor=None))
     outcome = await export_records(kind, replace(context, values={**context.values, WITH_HIDDEN: True}))
     if outcome.table is None:
@@ -83,7 +83,7 @@ def _too_long(total: int, maximum: int) -> errors.ApiError:
 
 
 def _check_cells(kind: Kind, rows: Sequence[Sequence[Value]], format_: str) -> None:
-    """Raise 400 if text is too long for a spreadsheet cell, because it would be cut off."""
+    """Raise 400 if a text is too long for a spreadsheet cell, because the spreadsheet would cut it off."""
     name = tuple(TABLE_KINDS[kind.name]).index(kind.title_param)
     for row in rows if format_ == XLSX else ():
         if any(isinstance(cell, str) and len(cell) > MAX_CELL_TEXT for cell in row):
@@ -107,7 +107,7 @@ async def _make_rows(kind: Kind, context: OperationContext, rows: list[Row]) -> 
 
 
 def _find_locked(context: OperationContext, rows: list[Row]) -> frozenset[int]:
-    """Return the protected events that the caller has not unlocked and may not edit."""
+    """Return the protected events that the caller has neither unlocked nor may edit."""
     locked = permissions.locked_ids(context, rows)
     return frozenset(
         row["id"] for row in rows if row["id"] in locked and not permissions.may_edit(context.actor, row)
@@ -122,7 +122,7 @@ def make_cells(kind: Kind, row: Row, context: RenderContext) -> dict[str, Value]
 
 
 def _make_event(row: Row, context: RenderContext) -> dict[str, Value]:
-    """Return an event's cells by field, with stored values instead of formatted ones."""
+    """Return an event's cells by field. Cells contain stored values, not formatted ones."""
     return {
         IDENTITY: row["uid"],
         **{name: row[name] for name in ("title", "timezone", "all_day", "description", "status", "slug")},
@@ -145,7 +145,7 @@ def _make_times(row: Row) -> dict[str, Value]:
 
 
 def _make_time(row: Row, side: str, local: datetime) -> time | str:
-    """Return the time of day; the second of two identical local times includes its offset."""
+    """Return the time of day. If a local time occurs twice, the second occurrence includes the offset."""
     if not row[f"{side}_fold"]:
         return local.time()
     return f"{local.time().isoformat('seconds')}{times.format_offset_at(row[f'{side}_utc'], row['timezone'])}"
@@ -172,7 +172,7 @@ def _make_links(row: Row, context: RenderContext) -> dict[str, Value]:
 
 
 def _join_names(names: list[str]) -> str:
-    """Join names with line breaks; add a final line break to a single name that contains a semicolon."""
+    """Join names with line breaks. End a single name with a line break if it contains a semicolon."""
     text = "\n".join(names)
     return f"{text}\n" if len(names) == 1 and ";" in text else text
 
@@ -206,7 +206,7 @@ def make_global_id(record_id: int, base_url: str) -> str:
 
 
 async def find_exported(tx: Transaction, kind: Kind, identities: Collection[str], base_url: str) -> dict[str, int]:
-    """Return record IDs by exported identity, to recognize records that this site exported."""
+    """Return record IDs by exported identity, to recognize records that were exported from this site."""
     if kind.is_event or kind is SERIES:
         table = "events" if kind.is_event else "series"
         rows = await tx.fetch_all(

@@ -1,4 +1,7 @@
-"""Compares imported records with stored ones and decides on each field, when planning and when applying."""
+"""Compares imported records with stored ones, and decides on each field.
+
+This happens when planning and when applying.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +37,7 @@ ALIASES: Final[Mapping[str, str]] = {"date": "date_utc"}
 
 
 def read_stored_fields(kind: Kind, row: Row, names: Iterable[str]) -> dict[str, Any]:
-    """Return the stored values of these fields as JSON, omitting fields that are not stored."""
+    """Return the stored values of these fields as JSON; omit fields that are not stored."""
     columns: dict[str, Any] = orjson.loads(encode_columns(dict(row)))
     public = _read_series(columns) if kind is SERIES else to_public(kind, columns)
     values = {**public, **{COLUMN_PREFIX + name: value for name, value in columns.items()}}
@@ -42,7 +45,7 @@ def read_stored_fields(kind: Kind, row: Row, names: Iterable[str]) -> dict[str, 
 
 
 def _read_series(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a series' content by parameter; each time parameter maps to the `parts` column."""
+    """Return a series' content by parameter. For each time parameter, the value is the column `parts`."""
     content = to_public(EVENTS, orjson.loads(columns["template"]))
     definition = {name: columns[column] for name, column in SERIES_COLUMNS.items()}
     return {**content, "slug": columns["slug"], **definition}
@@ -55,7 +58,7 @@ PlanRow = dict[str, Any]
 MAX_PLACES: Final = 50_000
 MAX_TERMS: Final = 20_000
 PLACES: Final[Mapping[str, str]] = {"venue": "venues", "organizer": "organizers"}
-# The kinds of records that parameters refer to by identity.
+# The kind of the records that each parameter refers to by identity.
 LINKED_KINDS: Final[Mapping[str, str]] = {
     **PLACES,
     "categories": "categories",
@@ -65,12 +68,12 @@ LINKED_KINDS: Final[Mapping[str, str]] = {
     "author": "users",
 }
 TERMS: Final[tuple[LiteralString, ...]] = ("categories", "tags")
-# Shown while an event waits for a decision; removed afterward.
+# Shown while an event waits for this decision, and removed afterward.
 HELD: Final = N_("Decide first whether to use an existing record for “{title}”.")
 
 
 async def load_places(tx: Transaction, kind: str) -> PlaceIndex:
-    """Load the site's venues or organizers, except trashed ones."""
+    """Load the site's venues or organizers, except for trashed ones."""
     columns: LiteralString = "address, city" if kind == "venues" else "'' AS address, '' AS city"
     table: LiteralString = "venues" if kind == "venues" else "organizers"
     rows = await tx.fetch_all(
@@ -84,7 +87,7 @@ async def load_places(tx: Transaction, kind: str) -> PlaceIndex:
 
 
 def hold_back(rows: Iterable[PlanRow]) -> None:
-    """Hold back events that link to venues or organizers with pending decisions."""
+    """Hold back events that link to venues or organizers which still need a decision."""
     planned = list(rows)
     places = [row for row in planned if row["action"] == "duplicate" and row["kind"] in PLACES.values()]
     undecided = {(row["kind"], row["identity"]): row["title"] for row in places}
@@ -104,7 +107,7 @@ def list_links(imported: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 async def list_new_terms(tx: Transaction, rows: Iterable[PlanRow]) -> list[PlanRow]:
-    """Return rows for categories and tags that events use but that do not exist yet."""
+    """Return rows for the categories and tags that events use but that do not exist yet."""
     planned = [row for row in rows if row["kind"] in ("events", "series") and row.get("imported") is not None]
     found: list[PlanRow] = []
     for kind in TERMS:
@@ -115,7 +118,10 @@ async def list_new_terms(tx: Transaction, rows: Iterable[PlanRow]) -> list[PlanR
 
 
 def list_terms(imported: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
-    """Return the identity and name of each term in a record, except numbers, which the API reads as IDs."""
+    """Return the identity and name of each term in a record.
+
+    Numbers are omitted, because the API reads them as IDs.
+    """
     terms: list[tuple[str, str]] = []
     for entry in imported.get("values", {}).get(kind) or ():
         try:
@@ -153,7 +159,7 @@ def _describe(kind: str, identity: str, name: str) -> PlanRow:
 
 
 def list_needed(imported: Mapping[str, Any]) -> Collection[tuple[str, str]]:
-    """Return the kind and identity of each row that a record needs: linked records and terms."""
+    """Return the kind and identity of each row that must be applied before this record: linked records and terms."""
     linked = [
         (LINKED_KINDS[name], identity)
         for name, identities in imported.get("links", {}).items()
@@ -167,7 +173,7 @@ def list_needed(imported: Mapping[str, Any]) -> Collection[tuple[str, str]]:
 
 SOURCE: Final = "source"  # the source's new value is written
 LOCAL: Final = "local"  # a person's value is kept
-OTHER_SOURCE: Final = "other_source"  # a more trusted source supplies the field
+OTHER_SOURCE: Final = "other_source"  # a more trusted source provides the field
 
 # Stored values that count as empty.
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], False)
@@ -195,11 +201,14 @@ class RecordState:
     stored: Fields
     # Values stored by imports, one mapping per source; any other value is an edit by a person.
     written: Sequence[Fields] = ()
-    reserved: Collection[str] = ()  # fields supplied by a more trusted source
+    reserved: Collection[str] = ()  # fields that a more trusted source provides
 
 
 def compare(mode: str, state: RecordState) -> dict[str, FieldChange]:
-    """Return the fields that the source has changed, with a decision for each; `mode` is the source's authority."""
+    """Return the fields that the source has changed, and the decision for each.
+
+    `mode` says which side takes precedence.
+    """
     groups: dict[str, list[str]] = {}
     for name in dict.fromkeys([*state.now, *state.before]):
         groups.setdefault(group_of(name), []).append(name)
@@ -220,7 +229,7 @@ def list_taken(changes: Mapping[str, FieldChange]) -> set[str]:
 def _is_changed(state: RecordState, names: Collection[str]) -> bool:
     if all(state.before.get(name) == state.now.get(name) for name in names):
         return False
-    # A person may have entered the same value already.
+    # A person may already have entered the same value.
     return any(name not in state.stored or state.stored[name] != state.now.get(name) for name in names)
 
 
@@ -235,7 +244,7 @@ def _decide(mode: str, state: RecordState, names: Collection[str]) -> str:
 
 
 def _is_edited(state: RecordState, name: str) -> bool:
-    """Return whether a person has set a field. If no import has stored it, any non-empty value counts."""
+    """Return whether a person has set a field. If no import has stored the field, any non-empty value counts."""
     if name not in state.stored:
         return False
     written = [values[name] for values in state.written if name in values]
@@ -249,7 +258,7 @@ def normalize_fields(imported: ImportedRecord) -> dict[str, Any]:
 
 
 def read_before(item: Row | None) -> dict[str, Any]:
-    """Return the fields that the source sent last, or none for a new record.
+    """Return the fields that the source sent last; empty for a new record.
 
     Items from earlier table imports contain venue and organizer data instead of links.
     """
@@ -264,7 +273,7 @@ def read_before(item: Row | None) -> dict[str, Any]:
 def compare_with_row(
     source: Row, item: Row | None, imported: ImportedRecord, row: Row, items: Sequence[Row]
 ) -> dict[str, FieldChange]:
-    """Return the changed fields with their decisions. `items` are the record's items in all sources."""
+    """Return the changed fields with the decision for each. `items` are the record's items in all sources."""
     now, before = normalize_fields(imported), read_before(item)
     stored = read_stored_fields(BY_NAME[imported.kind], row, [*now, *before])
     written = [orjson.loads(other["stored_values"]) for other in items]
@@ -272,7 +281,7 @@ def compare_with_row(
 
 
 def _find_reserved(source: Row, items: Iterable[Row]) -> set[str]:
-    """Return the fields supplied by more trusted sources."""
+    """Return the fields that more trusted sources provide."""
     own = (source["trust_rank"], source["id"])
     better = (item for item in items if (item["trust_rank"], item["source_id"]) < own)
     return {name for item in better for name in orjson.loads(item["source_values"])}
@@ -293,28 +302,28 @@ async def load_items(tx: Transaction, kind: str, ids: Sequence[int]) -> Mapping[
 
 # Records removed because their source no longer has them ---------------------------------------
 
-# A record is removed after it is missing from this many consecutive successful fetches.
+# Remove a record once it has been missing from this many successful fetches in a row.
 MIN_ABSENCES: Final = 2
-# If more than this share or number of records is missing at once, a person decides.
+# If a larger share or number of records is missing at once, a person decides.
 MAX_SHARE: Final = 0.2
 MAX_NUMBER: Final = 10
 
 REMOVE: Final = "remove"
 WAIT: Final = "wait"  # the record may come back
 ASK: Final = "ask"  # too many records are missing
-KEEP: Final = "keep"  # the event is over, or outside the source's time span
+KEEP: Final = "keep"  # the event is over, or outside the time span of the source
 
 
 @dataclass(frozen=True, slots=True)
 class MissingRecord:
     start: datetime
     end: datetime
-    absences: int  # successful fetches without the record, including this one
+    absences: int  # number of successful fetches without the record, including this one
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Facts about the input, and the number of records imported from the source so far."""
+    """Facts about the input, and the number of records that have been imported from the source so far."""
 
     now: datetime
     is_complete: bool

@@ -20,9 +20,9 @@ from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
 
 ROWS_PER_STATEMENT: Final = 500
-# Fetches less than this apart count as one, so repeating a dry run does not count a record as missing twice.
+# Fetches less than this far apart count as one, so repeating a dry run does not count a missing record twice.
 MIN_FETCH_GAP: Final = timedelta(minutes=10)
-# An unfinished run older than this was interrupted.
+# If an unfinished run is older than this, it was interrupted.
 STALE_AFTER: Final = timedelta(hours=1)
 NEW_ACTIONS: Final = ("new", "duplicate")
 
@@ -33,7 +33,7 @@ class Draft:
     unchanged: int
     warnings: Sequence[Message]
     absent: Sequence[Key] | None  # items missing from the input; None if that is unknown
-    question: Message | None = None  # what a person must confirm before the plan is applied
+    question: Message | None = None  # what a person must confirm before the plan can be applied
 
 
 async def begin_run(
@@ -87,7 +87,7 @@ async def fail_run(database: SiteDatabase, site_id: int, run_id: int, reason: Me
 
 
 async def discard(tx: Transaction, run: Row) -> None:
-    """Discard a plan. Rows already applied stay and can be undone."""
+    """Discard a plan. Rows that have already been applied stay, and can be undone."""
     if run["state"] not in ("planning", "planned"):
         raise errors.import_state(run["state"])
     state = "applied" if run["first_revision"] is not None else "discarded"
@@ -95,7 +95,7 @@ async def discard(tx: Transaction, run: Row) -> None:
 
 
 async def decide_row(tx: Transaction, run_id: int, number: int, *, is_same: bool) -> None:
-    """Store a person's decision on a proposed match. Later plans do not propose a rejected match again.
+    """Store a person's decision on a proposed match. Later plans will not propose a rejected match again.
 
     This also releases events that were waiting only for this venue or organizer.
     """
@@ -116,7 +116,7 @@ async def decide_row(tx: Transaction, run_id: int, number: int, *, is_same: bool
 
 
 async def _release(tx: Transaction, run_id: int, row: Row) -> None:
-    """Release a row to be applied with the plan, unless it waits for another decision."""
+    """Release a row, so that it is applied with the plan, unless it waits for another decision."""
     imported = import_tables.decode(row["imported"]) if row["imported"] is not None else {}
     undecided = await find_undecided(tx, run_id, [row])
     reasons = [entry for entry in import_tables.decode(row["reasons"]) if entry["text"] != HELD]
@@ -126,7 +126,7 @@ async def _release(tx: Transaction, run_id: int, row: Row) -> None:
 
 
 async def find_undecided(tx: Transaction, run_id: int, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows for linked venues and organizers that still need a decision."""
+    """Return the rows of linked venues and organizers that still need a decision."""
     keys = {
         key
         for row in rows
@@ -137,7 +137,7 @@ async def find_undecided(tx: Transaction, run_id: int, rows: Sequence[Row]) -> l
 
 
 async def require_decided(tx: Transaction, run_id: int, numbers: Collection[int]) -> None:
-    """Raise ApiError if a row first needs a decision on its venue or organizer."""
+    """Raise ApiError if one of the rows first needs a decision about its venue or organizer."""
     chosen = await import_tables.list_next_rows(tx, run_id, numbers)
     undecided = await find_undecided(tx, run_id, [row for row in chosen if row["action"] != "duplicate"])
     if undecided:
@@ -151,7 +151,7 @@ async def require_decided(tx: Transaction, run_id: int, numbers: Collection[int]
 
 
 def read_question(run: Row) -> Message | None:
-    """Return what a person must confirm before a run's plan is applied."""
+    """Return what a person must confirm before this run's plan can be applied."""
     options = import_tables.decode(run["options"])
     stored = options.get("question")
     return decode_message(stored) if stored is not None and not options.get("confirmed") else None
@@ -163,7 +163,7 @@ async def confirm_run(tx: Transaction, run: Row) -> None:
 
 
 async def update_counts(tx: Transaction, run_id: int, **further: int) -> dict[str, int]:
-    """Store and return row counts by action and state. Unchanged records have no rows."""
+    """Store and return the number of rows by action and state. Unchanged records have no rows."""
     run = await fetch_run(tx, run_id)
     stored: dict[str, int] = import_tables.decode(run["counts"])
     same = further.get("same", stored.get("same", 0))
@@ -198,7 +198,7 @@ async def _draft_plan(
 
 
 def _find_question(parsed: ParsedSource, rows: Iterable[PlanRow]) -> Message | None:
-    """Return a question if times were probably lost: a time column is unused, and new events start at 00:00."""
+    """Return a question if times were probably lost: a time column is not imported, and new events start at 00:00."""
     columns = [header for header, has_times in parsed.unused_columns.items() if has_times]
     new = [row["imported"]["values"] for row in rows if row["kind"] == "events" and row["action"] in NEW_ACTIONS]
     are_at_midnight = all(str(values.get("start_date", ""))[10:] in ("", " 00:00:00") for values in new)
@@ -214,7 +214,10 @@ def _find_question(parsed: ParsedSource, rows: Iterable[PlanRow]) -> Message | N
 async def store_rows(
     database: SiteDatabase, site_id: int, run_id: int, rows: Sequence[PlanRow], now: datetime
 ) -> None:
-    """Store a plan's rows in small transactions, replacing rows from an interrupted attempt."""
+    """Store the rows of a plan in small transactions.
+
+    They replace rows that an interrupted attempt has left behind.
+    """
     numbered = [{"number": number, **row} for number, row in enumerate(rows, 1)]
     async with database.transaction(site_id, now, writing=True) as tx:
         await import_tables.remove_rows(tx, run_id)
@@ -251,9 +254,9 @@ async def _store_plan(database: SiteDatabase, site_id: int, run_id: int, draft: 
 
 
 async def remember_input(tx: Transaction, run: Row) -> None:
-    """Remember a run's input if the run left nothing to do, because the same input then needs no plan.
+    """Remember a run's input if the run left nothing to do: if the same input comes again, no plan is needed.
 
-    The same input must be planned again if a record was missing for the first time or a row failed.
+    But if a record was missing for the first time, or a row failed, the same input must be planned again.
     """
     if run["undoes"] is not None or await import_tables.has_unsettled_rows(tx, run["id"]):
         return

@@ -30,7 +30,7 @@ from kalends.store.sql import Sql
 
 CHUNK: Final = 500
 
-# Kinds recognized by the identity from an export.
+# Kinds whose records are recognized by the identity that an export gave them.
 EXPORTED_KINDS: Final = ("events", "series", "venues", "organizers")
 
 PlanRow = dict[str, Any]
@@ -42,7 +42,7 @@ FindCandidates = Callable[[Transaction, Mapping[str, Any]], Awaitable[Sequence[C
 
 @dataclass(slots=True)
 class Planner:
-    """The planning state: the source's items, and the plan rows by record position in the input."""
+    """The state of planning: the source's items, and the plan rows by the position of their record in the input."""
 
     tx: Transaction
     source: Row
@@ -54,7 +54,7 @@ class Planner:
     unchanged: int = 0
     own_ids: set[int] = field(default_factory=set[int])  # events that came from the source
     linked: dict[Key, ImportedRecord] = field(default_factory=dict[Key, ImportedRecord])  # venues and organizers
-    differences: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])  # records declared different
+    differences: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])  # declared different
     places: dict[str, PlaceIndex] = field(default_factory=dict[str, PlaceIndex])  # stored venues and organizers
 
     async def plan_records(self, records: Sequence[ImportedRecord]) -> None:
@@ -84,10 +84,13 @@ class Planner:
             for number, row in enumerate(
                 await import_rows.list_new_terms(self.tx, self.rows.values()), -import_rows.MAX_TERMS
             ):
-                self.rows[number] = row  # precedes the events, which are numbered from 0
+                self.rows[number] = row  # these rows precede the events, which are numbered from 0
 
     def _is_same(self, item: Row, imported: ImportedRecord) -> bool:
-        """Return whether a record is unchanged since the last fetch. A record that reappears counts as changed."""
+        """Return whether a record is unchanged since the last fetch.
+
+        If the record was missing, it counts as changed.
+        """
         is_back = item["absences"] >= import_rows.MIN_ABSENCES
         return not is_back and import_rows.read_before(item) == import_rows.normalize_fields(imported)
 
@@ -96,7 +99,7 @@ class Planner:
     def _find_moved(
         self, unknown: Sequence[tuple[int, ImportedRecord]]
     ) -> tuple[list[tuple[int, ImportedRecord, Row]], list[tuple[int, ImportedRecord]]]:
-        """Split unknown records into records with a changed identity and new records.
+        """Split unknown records into records whose identity has changed and new records.
 
         Linked venues and organizers are always new, because a venue with another address is a different venue.
         """
@@ -157,7 +160,7 @@ class Planner:
     # New records ------------------------------------------------------------------------------
 
     async def _plan_new(self, entries: Sequence[tuple[int, ImportedRecord]]) -> None:
-        # Validate only one chunk between queries, because the database ends transactions that are idle for too long.
+        # Between queries, validate only one chunk, because the database ends transactions that are idle for too long.
         problems = await asyncio.to_thread(lambda: [_find_problem(imported) for _, imported in entries])
         exported = await self._find_exported([imported for _, imported in entries])
         for (place, imported), problem in zip(entries, problems, strict=True):
@@ -203,7 +206,7 @@ class Planner:
         )
 
     async def _plan_place(self, imported: ImportedRecord) -> PlanRow:
-        """Plan a new venue or organizer: use a stored one with the same name, or ask if the match is uncertain."""
+        """Plan a new venue or organizer. Use a stored one with the same name; if the match is uncertain, ask."""
         if imported.kind not in self.places:
             self.places[imported.kind] = await import_rows.load_places(self.tx, imported.kind)
         different = sorted(self.differences.get(imported.key, ()))
@@ -223,13 +226,13 @@ class Planner:
         if self.find_candidates is None or imported.kind != "events" or self.source["kind"] == "tec":
             return None
         candidates = await self.find_candidates(self.tx, {**imported.values, **self._describe_links(imported)})
-        # Two records from one source are never the same, however similar they are.
+        # Two records from the same source are never the same, however similar they are.
         others = self.own_ids | self.differences.get(imported.key, set())
         found = [entry for entry in candidates if entry.event_id not in others]
         return max(found, key=lambda entry: entry.score, default=None)
 
     def _describe_links(self, imported: ImportedRecord) -> dict[str, Any]:
-        """Return linked venues and organizers by parameter: IDs of known records and values of new ones."""
+        """Return linked venues and organizers by parameter: the IDs of known ones, and the values of new ones."""
         links: dict[str, Any] = {}
         for name, kind in import_rows.PLACES.items():
             keys = [(kind, identity, "") for identity in imported.links.get(name, ())]
@@ -248,7 +251,7 @@ def describe(
     reason: Message | None = None,
     **values: Any,
 ) -> PlanRow:
-    """Return a plan row. It waits for review if it writes questionable times."""
+    """Return a plan row. The row waits for review if its times are questionable."""
     if imported.question is not None and action in ("changed", "moved", "unchanged"):
         has_times = bool(set(TIME_FIELDS) & import_rows.list_taken(changes or {}))
         imported = imported if has_times else replace(imported, question=None)
@@ -299,7 +302,7 @@ def key_of(item: Row) -> Key:
 
 
 def _find_problem(imported: ImportedRecord) -> Message | None:
-    """Validate a new record's values as the API does; return the reason for a rejection."""
+    """Validate a new record's values as the API does. Return the reason for a rejection, or None."""
     if imported.kind not in BY_NAME:
         return None
     try:
@@ -333,7 +336,7 @@ def find_absent(parsed: ParsedSource, items: Mapping[Key, Row], present: set[Key
 
 
 def is_complete(parsed: ParsedSource) -> bool:
-    """Return whether absent records are really missing: the input has records, and all rejections have identities."""
+    """Return whether absent records are really missing: there are records, and all rejections have an identity."""
     return bool(parsed.records) and all(rejection.identity for rejection in parsed.rejections)
 
 
@@ -377,7 +380,7 @@ def _describe_absent(item: Row, action: str, reason: Message) -> PlanRow:
 
 
 async def _load_times(tx: Transaction, source: Row, items: Sequence[Row]) -> dict[tuple[str, int], Row]:
-    """Return the title, revision, start and end of records that no other source contains, except trashed ones."""
+    """Return the title, revision, start and end of records that are neither in the trash nor in another source."""
     found: dict[tuple[str, int], Row] = {}
     for kind, select in SELECTS.items():
         ids = [item["record_id"] for item in items if item["kind"] == kind]

@@ -30,7 +30,7 @@ MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 KINDS: Final = ("ical", "table")
 STATUSES: Final = ("publish", "draft", "pending", "private")
 AUTHORITIES: Final = ("source", "local", "new_only")
-# A `tec` source is closed after the site has moved; requests cannot close sources.
+# A `tec` source is closed once the site has moved; requests cannot close a source.
 STATES: Final = ("active", "paused")
 ACTIONS: Final = ("new", "changed", "moved", "unchanged", "gone", "rejected", "duplicate", "linked")
 ROW_STATES: Final = ("pending", "waiting", "applied", "skipped", "failed")
@@ -53,7 +53,7 @@ def read_url(value: str, limit: int = MAX_URL_LENGTH) -> str:
 
 
 def _read_columns(value: object) -> dict[str, str]:
-    """Parse a mapping from column headers to fields; columns with an empty field are not imported."""
+    """Parse a mapping from column headers to fields. A column with an empty field is not imported."""
     if not isinstance(value, dict) or len(value) > MAX_COLUMNS:  # pyright: ignore[reportUnknownArgumentType]
         raise InvalidValue("must be an object with at most {limit} columns.", limit=MAX_COLUMNS)
     columns: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
@@ -169,7 +169,7 @@ _OTHER_COLUMNS: Final[Mapping[str, LiteralString]] = {
     "owner": "owner_id",
     "default_category": "default_category_id",
 }
-# A source's columns by parameter name, in JSON order.
+# The columns of a source by parameter name, in JSON order.
 SOURCE_COLUMNS: Final[Mapping[str, LiteralString]] = {name: _OTHER_COLUMNS.get(name, name) for name in _SOURCE_PARAMS}
 
 
@@ -210,7 +210,7 @@ def serialize_run(row: Row) -> JsonObject:
 
 
 def read_progress(row: Row) -> tuple[int, int]:
-    """Return how many rows of a plan have been processed, and how many there are."""
+    """Return how many rows of a plan have been processed, and how many rows it has."""
     stored = decode(row["progress"])
     return stored.get("done", 0), stored.get("total", 0)
 
@@ -231,7 +231,7 @@ CHANGE_KEYS: Final = ("stored", "before", "now", "decision")
 
 
 def serialize_event(row: Row) -> JsonObject | None:
-    """Return when an imported event or series takes place; None for other records."""
+    """Return when an imported event or series takes place, or None for a record of another kind."""
     imported = decode(row["imported"]) if row["imported"] is not None else {}
     values = imported.get("values", {})
     if row["kind"] not in ("events", "series") or "start_date" not in values:
@@ -255,7 +255,7 @@ def format_moment(moment: datetime | None) -> str | None:
 
 # Sources ---------------------------------------------------------------------------------------
 
-# Fields that affect how the same input is read.
+# Fields that affect how an input is read.
 READING = ("url", "columns", "timezone", "organizer_emails")
 # Fields that affect the next fetch.
 SCHEDULE = ("url", "interval", "state")
@@ -287,7 +287,7 @@ async def create_source(_: None, context: OperationContext) -> Outcome:
 
 
 async def update_source(_: None, context: OperationContext) -> Outcome:
-    """Change a source. If its owner was deleted, the caller becomes the owner."""
+    """Change a source. If the owner's account no longer exists, the caller becomes the owner."""
     require_importer(context)
     tx, row = context.transaction, await fetch_changeable(context)
     stored = serialize_source(row)
@@ -306,7 +306,7 @@ async def update_source(_: None, context: OperationContext) -> Outcome:
 
 
 async def delete_source(_: None, context: OperationContext) -> Outcome:
-    """Delete a source and its runs, but keep its events."""
+    """Delete a source and its runs, but keep the events imported from it."""
     require_importer(context)
     row = await fetch_changeable(context)
     await import_runs.require_idle(context.transaction, row["id"])
@@ -326,7 +326,10 @@ async def fetch_source(tx: Transaction, source_id: int | None) -> Row:
 
 
 async def fetch_changeable(context: OperationContext) -> Row:
-    """Return the source in the path. Raise if it is a moved-in site, which only commands can change."""
+    """Return the source in the path.
+
+    Raise if the source is a site that is moving in, because only commands change those.
+    """
     row = await fetch_source(context.transaction, context.record_id)
     if row["kind"] == "tec":
         raise errors.import_by_command()
@@ -354,7 +357,7 @@ def _to_columns(values: Mapping[str, Any]) -> dict[LiteralString, object]:
 
 
 def _schedule(tx: Transaction, values: Mapping[str, Any]) -> dict[LiteralString, object]:
-    """Return `next_run_at`: one interval from now, or None if the source is not active or not fetched regularly."""
+    """Return `next_run_at`: one interval from now, or None if the source is inactive or has no interval."""
     interval: int = values.get("interval") or 0
     is_due = interval and values.get("url") and values["state"] == "active"
     return {"next_run_at": tx.now + timedelta(minutes=interval) if is_due else None}
@@ -395,7 +398,7 @@ async def list_rows(_: None, context: OperationContext) -> Outcome:
 
 
 async def start_run(_: None, context: OperationContext) -> Outcome:
-    """Queue a job that fetches the source or reads its file, and makes a plan."""
+    """Enqueue a job that fetches the source or reads its file, and makes a plan."""
     require_importer(context)
     tx, source = context.transaction, await fetch_changeable(context)
     await import_runs.require_idle(tx, source["id"])
@@ -431,7 +434,7 @@ async def apply_run(_: None, context: OperationContext) -> Outcome:
 
 
 async def undo_run(_: None, context: OperationContext) -> Outcome:
-    """Queue a job that plans to undo a run. The plan is a separate run, which can be reviewed and applied."""
+    """Enqueue a job that plans to undo a run. The plan is a separate run, which people can review and apply."""
     require_importer(context)
     tx, run = context.transaction, await fetch_run(context.transaction, context.record_id)
     if run["first_revision"] is None or run["undone_by"] is not None:
@@ -443,7 +446,7 @@ async def undo_run(_: None, context: OperationContext) -> Outcome:
 
 
 async def discard_run(_: None, context: OperationContext) -> Outcome:
-    """Discard the rest of a plan, or a plan that is still being made."""
+    """Discard the rest of a plan, or a plan that is not finished yet."""
     require_importer(context)
     tx, run = context.transaction, await fetch_run(context.transaction, context.record_id)
     await import_runs.discard(tx, run)
@@ -476,7 +479,7 @@ async def _add_run(
 
 
 async def _select_rows(tx: Transaction, run: Row, values: Mapping[str, Any]) -> list[int] | None:
-    """Return the row numbers to apply, selected by number or action; None means all."""
+    """Return the numbers of the rows to apply, selected by number or by action. None means all rows."""
     if "rows" in values:
         await import_runs.require_decided(tx, run["id"], values["rows"])
         return sorted(set(values["rows"]))

@@ -1,4 +1,4 @@
-"""Applies one plan row, deciding again based on the record's current state."""
+"""Applies one plan row, deciding again according to the current state of the record."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -51,8 +51,8 @@ TEXT_COLUMNS: Final[tuple[LiteralString, ...]] = ("slug", "uid", "feed_guid", "s
 class Applied:
     record_id: int | None
     warnings: tuple[Message, ...] = ()
-    changes: Mapping[str, FieldChange] | None = None  # new decisions if the record has changed since the plan
-    is_done: bool = True  # False if the row must be applied again in another transaction
+    changes: Mapping[str, FieldChange] | None = None  # new decisions, if the record has changed since it was planned
+    is_done: bool = True  # False if the row needs another transaction
 
 
 async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied:
@@ -67,7 +67,7 @@ async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied
         former = import_tables.decode(row["changes"])["identity"]["before"]
         key = row["kind"], former, row["recurrence_id"]
         await import_tables.rename_item(context.transaction, source["id"], key, row["identity"])
-    # If an image cannot be fetched now, the previous image stays.
+    # If a new image cannot be fetched now, keep the previous image.
     skipped = {"image"} if warnings else set[str]()
     applied = await _write_row(context, source, row, imported, skipped)
     if applied.record_id is not None and imported.kind == "events":
@@ -86,7 +86,7 @@ async def _write_row(
     if record is None:
         return await write_imported(context, source, imported, None)
     if imported.is_linked and item is None:
-        # Use an existing record as it is.
+        # Use the existing record as it is.
         await save_item(tx, source, imported, record["id"], written=())
         return Applied(record["id"])
     if record.get("status") == "trash":
@@ -120,7 +120,10 @@ def _without_failed_image(
 
 
 async def trash_record(context: OperationContext, kind: Kind, record_id: int, *, with_past: bool = False) -> None:
-    """Move a record to the trash, and a series together with its upcoming events or, if `with_past`, all events."""
+    """Move a record to the trash.
+
+    A series goes together with its upcoming events or, if `with_past`, with all events.
+    """
     tx = context.transaction
     record = await kind.fetch(tx, record_id)
     if record is None or record["status"] == "trash":
@@ -134,7 +137,7 @@ async def trash_record(context: OperationContext, kind: Kind, record_id: int, *,
 
 
 async def _restore(context: OperationContext, record: Row) -> Row:
-    """Restore a record that an import moved to the trash."""
+    """Restore a record that an import has moved to the trash."""
     tx = context.transaction
     if "parts" in record:
         await restore_series(SERIES, replace(context, record_id=record["id"], values={}))
@@ -148,7 +151,7 @@ async def _restore(context: OperationContext, record: Row) -> Row:
 
 
 async def _revert_date(context: OperationContext, source: Row, row: Row) -> Applied:
-    """Reset an event to its series' values, unless a person has changed an imported field."""
+    """Reset an event to the values of its series, unless a person has changed an imported field."""
     tx = context.transaction
     key = row["kind"], row["identity"], row["recurrence_id"]
     item = await import_tables.find_item(tx, source["id"], key)
@@ -183,10 +186,10 @@ async def write_imported(
     *,
     fields: Collection[str] | None = None,
 ) -> Applied:
-    """Create or change a record and save its item. `row` is the record's current row, or None to create one.
+    """Create or change a record and save its item. `row` is the record's current row, or None for a new record.
 
-    `fields` are the fields to write, named as in `list_fields`; None means all. If nothing differs, only the item is
-    written. The site must be locked. Raise ApiError if the record is not acceptable.
+    `fields` are the fields to write, named as in `list_fields`; None means all. If no field differs, only the item is
+    saved. The site must be locked. Raise ApiError if the record is rejected.
     """
     kind = BY_NAME[imported.kind]
     permissions.require_writer(context.actor, kind)
@@ -203,7 +206,7 @@ async def write_imported(
 
 
 def _select(imported: ImportedRecord, fields: Collection[str]) -> ImportedRecord:
-    """Return the record with only these fields; fields that the source no longer has are null."""
+    """Return the record with only these fields. A field that the source no longer has is null."""
     cleared = {name: None for name in fields if name not in import_records.list_fields(imported) and "." not in name}
     selected = import_records.select_fields(imported, fields)
     return replace(selected, values={**selected.values, **cleared})
@@ -212,7 +215,7 @@ def _select(imported: ImportedRecord, fields: Collection[str]) -> ImportedRecord
 async def save_item(
     tx: Transaction, source: Row, imported: ImportedRecord, record_id: int, *, written: Collection[str] | None = None
 ) -> None:
-    """Save what the source sent and what was stored for it.
+    """Save what the source sent, and what was stored as a result.
 
     `written` are the fields that were written; None means all. Other fields keep the values that an import stored
     earlier, because their current values are edits by people.
@@ -279,7 +282,7 @@ async def _write_series(
 def _complete_values(
     kind: Kind, source: Row, imported: ImportedRecord, identities: Mapping[str, list[int]], *, is_new: bool
 ) -> dict[str, Any]:
-    """Return the parameters for a write: the record's values, linked records, and the source's defaults."""
+    """Return the parameters for a write: the record's values, its linked records, and the source's defaults."""
     single = {
         name: next(iter(ids), None)
         for name, ids in identities.items()
@@ -292,7 +295,7 @@ def _complete_values(
             **_read_defaults(kind, source, is_linked=imported.is_linked),
             **{name: value for name, value in values.items() if value is not None},
         }
-    # Clear values that the source no longer has, if the parameter allows it.
+    # Clear values that the source no longer has, if the parameter can be empty.
     return {
         name: value
         for name, value in values.items()
@@ -301,7 +304,10 @@ def _complete_values(
 
 
 def _read_defaults(kind: Kind, source: Row, *, is_linked: bool) -> dict[str, Any]:
-    """Return the source's defaults for new records. A linked record is a draft until its first event is published."""
+    """Return the source's defaults for new records.
+
+    A linked record stays a draft until its first event is published.
+    """
     defaults: dict[str, Any] = {}
     if kind.is_post:
         defaults["status"] = "draft" if is_linked else source["default_status"]
@@ -311,7 +317,7 @@ def _read_defaults(kind: Kind, source: Row, *, is_linked: bool) -> dict[str, Any
 
 
 async def _read_columns(tx: Transaction, kind: Kind, columns: Mapping[str, Any], row: Row | None) -> Values:
-    """Return the columns to set exactly, with a free slug, and without a UID that another record has."""
+    """Return the columns to set to exact values. Choose a free slug, and omit a UID that another record has."""
     values: Values = {name: columns[name] for name in TEXT_COLUMNS if name in columns}
     for name in TIME_COLUMNS:
         if name in columns:
@@ -346,7 +352,7 @@ async def _has_guid(tx: Transaction, event_id: int, guid: str) -> bool:
 async def _resolve_identities(
     tx: Transaction, source: Row, imported: ImportedRecord
 ) -> tuple[dict[str, list[int]], list[Message]]:
-    """Return the IDs of linked records by parameter, and a warning for each missing record."""
+    """Return the IDs of linked records by parameter, and a warning for each record that is missing."""
     resolved: dict[str, list[int]] = {}
     warnings: list[Message] = []
     for name, identities in imported.links.items():
@@ -379,7 +385,7 @@ async def _choose_id(tx: Transaction, kind: Kind, wanted_id: int | None) -> int 
 
 
 async def _find_existing(kind: Kind, context: OperationContext, source: Row, imported: ImportedRecord) -> Row | None:
-    """Return the existing record for a new item: a series date, a term, or an identical venue or organizer."""
+    """Return the existing record for a new item: a date of a series, a term, or an identical venue or organizer."""
     tx = context.transaction
     if imported.recurrence_id:
         return await _find_date(tx, source, imported)
@@ -393,7 +399,7 @@ async def _find_existing(kind: Kind, context: OperationContext, source: Row, imp
 
 
 async def _find_date(tx: Transaction, source: Row, imported: ImportedRecord) -> Row | None:
-    """Return the event for a series date; None if the series did not come from this source."""
+    """Return the event for a date of a series. Return None if the series did not come from this source."""
     found = await import_tables.find_record_ids(tx, source["id"], "series", [imported.identity])
     if imported.identity not in found:
         return None
@@ -420,7 +426,7 @@ async def _find_term(tx: Transaction, kind: Kind, imported: ImportedRecord) -> R
 async def add_imported_series(
     context: OperationContext, series_id: int, columns: Mapping[str, Any], links: Links
 ) -> None:
-    """Create a series and its dates from the context's values."""
+    """Create a series and its dates from the values in the context."""
     content = await read_content(context, context.values, None, series_id)
     part = read_part(context, series_id)
     part = replace(part, uid=columns.get("uid", part.uid))
@@ -433,7 +439,7 @@ async def add_imported_series(
 
 
 async def change_imported_series(context: OperationContext, row: Row, links: Links) -> None:
-    """Change a series' definition and upcoming dates; write nothing if the definition is unchanged."""
+    """Change the definition and the upcoming dates of a series. If the definition is unchanged, write nothing."""
     tx = context.transaction
     before = decode_definition(row)
     first = Date(before.parts[0].start, before.parts[0])
@@ -451,7 +457,7 @@ async def change_imported_series(context: OperationContext, row: Row, links: Lin
     with explain_dates():
         until = compute_until(row, after, tx.now)
         matches = _match(occurrences, after, until, tx.now, has_times=has_times)
-    # No field counts as edited, so `replaces_own` only permits trashing events that have overrides.
+    # No field counts as edited, so `replaces_own` only allows events with overrides to be trashed.
     await write_edit(context, Edit(row, after, matches, occurrences, until), replaces_own=True)
 
 
@@ -466,7 +472,7 @@ def _match(
 
 
 def _find_first_day(rows: Sequence[Row]) -> datetime | None:
-    """Return the start of the first day with an upcoming event. All earlier events are past."""
+    """Return when the first day with an upcoming event begins. All earlier events are past."""
     first = min((row["slot"] for row in rows), default=None)
     return datetime.combine(first.date(), time.min) if first is not None else None
 

@@ -48,7 +48,7 @@ async def fetch_run(tx: Transaction, run_id: int) -> Row:
 
 
 async def find_owner(tx: Transaction, source: Row) -> Actor:
-    """Return the user whose permissions apply to a source. Raise ApiError unless they are an active editor."""
+    """Return the user whose permissions apply to a source. Raise ApiError unless the user is an active editor."""
     query = "SELECT id, login, role FROM users WHERE site_id = ? AND id = ? AND disabled_at IS NULL"
     row = await tx.fetch_one(Sql(query, tx.site.id, source["owner_id"]))
     actor = Actor(row["id"], row["role"], row["login"]) if row is not None else None
@@ -67,13 +67,13 @@ async def make_undo_context(tx: Transaction, source: Row, library: Library | Non
 
 
 async def make_administrator_context(tx: Transaction, library: Library | None) -> OperationContext:
-    """Return a context for the first administrator, or for user ID 0 if a move-in has not created one yet."""
+    """Return a context for the first administrator. If a move-in has not created one yet, use user ID 0."""
     actor = Actor(await user_tables.find_first_administrator(tx) or 0, "administrator")
     return OperationContext(tx, actor, tx.site.base_url, "", library=library, returns_record=False)
 
 
 async def make_context(tx: Transaction, source: Row, library: Library | None = None) -> OperationContext:
-    """Return the context for a source's writes, with its owner's permissions."""
+    """Return the context for a source's writes, with the permissions of the source's owner."""
     actor = await find_owner(tx, source)
     return OperationContext(tx, actor, "", "", library=library, returns_record=False)
 
@@ -81,7 +81,7 @@ async def make_context(tx: Transaction, source: Row, library: Library | None = N
 # Fetching -----------------------------------------------------------------------------------------
 
 MAX_BYTES: Final = 10_000_000
-# Imports have a separate limit, so slow calendars do not delay image fetches.
+# Imports have a separate limit, so slow calendars do not delay other images.
 MAX_CONCURRENT: Final = 4
 FETCH_TIMEOUT: Final = 30.0
 ACCEPT: Final = (
@@ -95,7 +95,7 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS  # gzip or zlib
 
 @dataclass(frozen=True, slots=True)
 class FetchedFile:
-    """A fetched file: its decompressed size, its hash, and validators for the next request."""
+    """A fetched file: its size when decompressed, its hash, and validators for the next request."""
 
     size: int
     sha256: bytes
@@ -112,7 +112,7 @@ def make_fetcher(allowed_networks: Sequence[AllowedNetwork] = ()) -> "Fetcher":
 def read_source_url(text: str) -> str:
     """Return a source's URL in its stored form. Raise InvalidValue unless the server is public.
 
-    The calendar scheme `webcal` means https.
+    The scheme `webcal`, which calendars use, means https.
     """
     url = text.strip()
     scheme = next((scheme for scheme in CALENDAR_SCHEMES if url.lower().startswith(scheme)), None)
@@ -126,9 +126,10 @@ def read_source_url(text: str) -> str:
 async def fetch_file(
     fetcher: "Fetcher", url: str, etag: str, last_modified: str, into: BinaryIO
 ) -> FetchedFile | None:
-    """Fetch a file into `into`; return None if these validators show that it is unchanged.
+    """Fetch a file into `into`. Return None if the validators show that the file is unchanged.
 
-    Raise InvalidValue if fetching is not allowed or fails. Messages never contain what the server sent.
+    Raise InvalidValue if fetching is not allowed or fails. Error messages never contain anything that the server
+    sent.
     """
     headers = {"Accept": ACCEPT, **make_validators(etag, last_modified)}
     begun = time.perf_counter()
@@ -159,7 +160,7 @@ def _finish(response: "FetchResponse", into: BinaryIO) -> tuple[int, bytes]:
 
 
 def _is_compressed(response: "FetchResponse", into: BinaryIO) -> bool:
-    """Return whether the file is compressed, although no request permits this; raise for unsupported encodings."""
+    """Return whether the file is compressed, which no request allows. Raise for an encoding that is not supported."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise InvalidValue("the remote server sent a compressed file that cannot be read; only gzip is supported.")
@@ -168,7 +169,7 @@ def _is_compressed(response: "FetchResponse", into: BinaryIO) -> bool:
 
 
 def _decompress(into: BinaryIO) -> None:
-    """Decompress content in place, limiting its size because a small file can be a decompression bomb."""
+    """Decompress the content in place. Limit the size, because a small file can be a decompression bomb."""
     into.seek(0)
     compressed, output = into.read(), bytearray()
     decompressor = zlib.decompressobj(_ANY_HEADER)
@@ -205,7 +206,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     ".xls": "xls",
     ".ods": "ods",
 }
-# First bytes that identify a format if the file name does not.
+# The first bytes of each format, for file names without a known extension.
 SIGNATURES: Final[Mapping[bytes, Format]] = {
     b"PK\x03\x04": "xlsx",
     b"\xd0\xcf\x11\xe0": "xls",
@@ -224,7 +225,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run to plan, its source, and the data needed for parsing."""
+    """A run to plan, with its source and the data that parsing needs."""
 
     run: Row
     source: Row
@@ -239,7 +240,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A parsed file with its fingerprint and validators."""
+    """A parsed file with its fingerprint, and with validators for the next request."""
 
     parsed: ParsedSource
     fingerprint: bytes  # covers the content and the source's options
@@ -261,9 +262,9 @@ async def load_request(tx: Transaction, run: Row, source: Row) -> Request:
 
 
 async def read_input(tools: Tools, request: Request) -> Input | None:
-    """Fetch or read the file and parse it; return None if it is unchanged.
+    """Fetch or read the file and parse it. Return None if the file is unchanged.
 
-    Raise InvalidValue if it cannot be fetched or read.
+    Raise InvalidValue if the file cannot be fetched or read.
     """
     with TemporaryDirectory(prefix="kalends-import-") as directory:
         path = Path(directory) / "input"
@@ -279,7 +280,7 @@ async def read_input(tools: Tools, request: Request) -> Input | None:
 
 
 async def _fetch(tools: Tools, source: Row, path: Path) -> Input | None:
-    """Fetch a source's file; return None if the server reports that it is unchanged."""
+    """Fetch a source's file. Return None if the server reports that the file is unchanged."""
     is_same = source["input_hash"] is not None and source["input_hash"][16:] == _hash_options(source)
     etag, last_modified = (source["etag"], source["last_modified"]) if is_same else ("", "")
     with path.open("w+b") as into:
@@ -291,7 +292,7 @@ async def _fetch(tools: Tools, source: Row, path: Path) -> Input | None:
 
 
 def _identify(source: Row, digest: bytes) -> bytes:
-    """Return an input's fingerprint, which also depends on the source's options."""
+    """Return an input's fingerprint. It also depends on the source's options."""
     return digest[:16] + _hash_options(source)
 
 
@@ -329,7 +330,7 @@ def _make_options(request: Request) -> dict[str, Any]:
 
 
 def _choose_format(kind: str, name: str, path: Path) -> Format:
-    """Choose a file's format by the source's kind, the file name and the first bytes."""
+    """Choose a file's format from the source's kind, the file name and the first bytes."""
     if kind == "ical":
         return "ical"
     by_name = FORMATS.get(Path(name).suffix.lower())

@@ -1,4 +1,4 @@
-"""Undoes a run with a separate plan, which restores fields that are unchanged since the run."""
+"""Undoes a run with a separate plan. The plan restores fields that are unchanged since the run."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ USERS: Final = "users"
 USED_ACCOUNT: Final = Message("The account stays, because it has been used or has records.")
 # Set in an item's `fingerprint` column if the move-in created the account and may change it.
 CREATED: Final = "created"
-# Columns derived from others; a difference is not an edit by a person.
+# Columns that are derived from others. A difference in them is not an edit by a person.
 UNCOMPARED: Final = INTERNAL_COLUMNS | {"slug"}
 # Kinds whose changes can be undone.
 UNDONE_KINDS: Final[Mapping[str, Kind]] = {**BY_NAME, MEDIA.name: MEDIA}
@@ -52,7 +52,7 @@ UNDOABLE_STATES: Final = ("applied", "planned", "failed")
 
 @dataclass(slots=True)
 class Undone:
-    """A run's changes to one record, in change log form."""
+    """A run's changes to one record, in the format of the change log."""
 
     kind: str
     record_id: int
@@ -100,7 +100,7 @@ async def fill_undo(database: SiteDatabase, site_id: int, undo_id: int, now: dat
 
 
 async def _draft_rows(tx: Transaction, run: Row) -> list[dict[str, Any]]:
-    """Return the plan's rows, latest change first."""
+    """Return the rows of the plan, starting with the latest change."""
     changes = await import_tables.list_run_changes(tx, run["id"])
     undone = collect(changes)
     plan = UndoPlan(
@@ -132,7 +132,7 @@ def _check(tx: Transaction, run: Row) -> None:
 
 
 def collect(changes: Sequence[Row]) -> list[Undone]:
-    """Group changes, given newest first, by record. Changes to dates made through a series belong to the series."""
+    """Group changes (newest first) by record. Changes that a series made to its dates belong to the series."""
     records: dict[tuple[str, int], Undone] = {}
     created_dates = {c["record_id"] for c in changes if c["cause"] is not None and c["action"] == "create"}
     for change in changes:
@@ -162,11 +162,11 @@ class UndoPlan:
     tx: Transaction
     events: Sequence[int]  # the run's events
     sent: Mapping[tuple[str, int], dict[str, Any]]  # fields changed by the run's rows
-    edited: Collection[tuple[str, int]]  # records edited since the run began, except by imports
+    edited: Collection[tuple[str, int]]  # records that were edited since the run began, except by imports
 
 
 async def _plan_row(plan: UndoPlan, undone: Undone, row: Row | None) -> dict[str, Any] | None:
-    """Return the row for a record; None if nothing is left to undo."""
+    """Return the row for a record, or None if nothing is left to undo."""
     if row is None or (undone.is_created and row.get("status") == "trash" and not undone.was_trashed):
         return None
     changes, reasons = await _compare(plan, undone, row)
@@ -190,7 +190,7 @@ async def _plan_row(plan: UndoPlan, undone: Undone, row: Row | None) -> dict[str
 
 
 async def _compare(plan: UndoPlan, undone: Undone, row: Row) -> tuple[dict[str, dict[str, Any]], list[Message]]:
-    """Return the fields to restore or keep, and why a record cannot be undone completely."""
+    """Return which fields to restore and which to keep, and why a record cannot be undone completely."""
     kind = UNDONE_KINDS[undone.kind]
     if undone.is_created:
         if (undone.kind, undone.record_id) in plan.edited:
@@ -229,7 +229,7 @@ def _describe(stored: object, before: object, now: object, decision: str) -> dic
 
 
 async def find_users(tx: Transaction, kind: Kind, record_id: int, undone: Sequence[int] = ()) -> list[Message]:
-    """Return the reason to keep a venue, organizer or term if events other than the `undone` ones use it."""
+    """Return why a venue, organizer or term must be kept: the reason is that events not in `undone` use it."""
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
         count: int = await tx.fetch_value(
             Sql(
@@ -255,7 +255,10 @@ def encode_row(row: Row) -> dict[str, Any]:
 
 
 async def _plan_accounts(tx: Transaction, run: Row) -> list[dict[str, Any]]:
-    """Return rows for accounts that a run created or changed. They come last, because records refer to authors."""
+    """Return rows for the accounts that a run created or changed.
+
+    They come last, because records refer to authors.
+    """
     planned: list[dict[str, Any]] = []
     for row in await import_tables.list_account_rows(tx, run["id"]):
         used = row["action"] == "new" and await user_tables.is_used(tx, row["record_id"])
@@ -278,9 +281,9 @@ async def _plan_accounts(tx: Transaction, run: Row) -> list[dict[str, Any]]:
 # Applying the plan -----------------------------------------------------------------------------
 
 
-# Events to unlink from a term in one step; a transaction runs as many steps as its time allows.
+# Number of events to unlink from a term in one step. A transaction runs as many steps as its time allows.
 MAX_UNLINKED: Final = 20
-# Account columns by source field.
+# Columns of an account by field of the source.
 COLUMNS: Final[Mapping[str, LiteralString]] = {
     "login": "login",
     "email": "email",
@@ -290,7 +293,7 @@ COLUMNS: Final[Mapping[str, LiteralString]] = {
 
 
 async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Applied:
-    """Undo a run's changes to one record, except for fields edited since."""
+    """Undo a run's changes to one record, except for fields that were edited since."""
     tx, facts = context.transaction, decode(row["imported"])
     if row["kind"] == USERS:
         return await _undo_account(tx, source, row)
@@ -307,8 +310,8 @@ async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Ap
     elif record is not None:
         warnings = await _undo_changes(context, kind, record, undone)
     if source["interval_minutes"] is None:
-        # If the same file is uploaded again, compare it with the state before the run. For a subscription, this would
-        # import again what people have undone.
+        # If the same file is uploaded again, it must be compared with the state before the run. A subscription,
+        # however, would import again what people have undone.
         await _reset_items(tx, source, undone, fields)
     return Applied(row["record_id"], tuple(warnings))
 
@@ -334,7 +337,7 @@ async def _undo_changes(context: OperationContext, kind: Kind, record: Row, undo
 
 
 async def _restore_image(context: OperationContext, record: Row, columns: Mapping[str, Any]) -> list[Message]:
-    """Restore an image's text, focus point and author. A replaced file is not kept."""
+    """Restore an image's texts, focus point and author. The previous file is not kept, so a replaced file stays."""
     arguments = {name: columns[name] for name in (*TEXTS, *FOCUS) if name in columns}
     values: Values = await MEDIA.writes.to_columns(build_write_context(context, arguments, record, record["id"]))
     if "author_id" in columns:
@@ -349,7 +352,7 @@ async def _restore_image(context: OperationContext, record: Row, columns: Mappin
 
 
 async def _unlink(tx: Transaction, kind: Kind, record: Row) -> bool:
-    """Unlink events from a term that is about to be deleted; return whether none are left."""
+    """Unlink events from a term that is about to be deleted. Return whether no linked events are left."""
     if not kind.is_term:
         return True
     table, column = ("event_categories", "category_id") if kind.is_nested else ("event_tags", "tag_id")
@@ -357,7 +360,7 @@ async def _unlink(tx: Transaction, kind: Kind, record: Row) -> bool:
 
 
 async def _remove_created(context: OperationContext, source: Row, kind: Kind, record: Row) -> list[Message]:
-    """Remove a record unless it is an image in use; return the reason if it stays."""
+    """Remove a record, unless it is an image in use. If the record stays, return the reason."""
     tx = context.transaction
     if kind is MEDIA:
         if await media_storage.find_references(tx, record["id"], 1):
@@ -368,7 +371,7 @@ async def _remove_created(context: OperationContext, source: Row, kind: Kind, re
     if kind.is_term:
         await remove_term(kind, context, record, record.get("parent"))
     elif source["kind"] == "tec":
-        # If the site moves in again, its IDs must be free.
+        # The IDs must be free in case the site moves in again.
         await record_tables.remove_redirects(tx, kind.name, record["id"])
         await remove_record(kind, tx, record)
     else:
@@ -395,7 +398,7 @@ async def _reset_items(tx: Transaction, source: Row, undone: Undone, fields: Map
 
 
 async def _undo_account(tx: Transaction, source: Row, row: Row) -> Applied:
-    """Remove an account if the run created it; otherwise, restore its former values."""
+    """Remove an account that the run created; restore the former values of any other account."""
     user_id: int = row["record_id"]
     if not decode(row["imported"])["is_created"]:
         await _restore_account(tx, user_id, decode(row["changes"]))
@@ -419,7 +422,7 @@ async def _restore_account(tx: Transaction, user_id: int, changes: Mapping[str, 
 
 
 async def restore_site(tx: Transaction, run: Row) -> None:
-    """Restore settings that are unchanged since a move-in wrote them, and remove its path prefixes."""
+    """Restore settings that are unchanged since the move-in wrote them, and remove the move-in's path prefixes."""
     before: dict[str, Any] = decode(run["options"]).get("site_before") or {}
     if not before:
         return

@@ -1,7 +1,7 @@
 """Reads iCalendar files into imported records.
 
-Events with the same UID form a group: a single event, or a series and its overrides. An event that cannot be
-imported becomes a rejection with its line number; other events are not affected.
+Events with the same UID form a group: a single event, or a series and its overrides. An event that cannot be imported
+becomes a rejection with a line number, and does not affect other events.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from kalends.imports.rules.ical_zones import LocalMoment, OffsetSearch, Zones, r
 from kalends.imports.rules.import_records import ImportedRecord, ParsedSource, Rejection
 
 MAX_IDENTITY_LENGTH: Final = 500
-# Each recurring event costs this much, plus one for each computed date.
+# A recurring event costs this much, plus one for each date that is computed.
 BASE_COST: Final = 250
 MAX_COST: Final = 700_000
 
 
 @dataclass(slots=True)
 class Reading:
-    """The result so far, with each linked record stored once."""
+    """The result so far. Each linked record is stored only once."""
 
     now: datetime
     known_starts: Mapping[str, str]
@@ -45,7 +45,7 @@ class Reading:
     cost: int = 0
 
     def spend(self, cost: int, *, is_checked: bool = True) -> None:
-        """Count the work on recurring events. Raise InvalidValue if a file requires too much."""
+        """Add to the work spent on recurring events. Raise InvalidValue if a file requires too much work."""
         self.cost += cost
         if is_checked and self.cost > MAX_COST:
             raise InvalidValue("the file has too many recurring events.")
@@ -123,7 +123,7 @@ def _group(calendars: Iterable[Calendar]) -> dict[str, list[Entry]]:
 
 
 def _identify(event: Component) -> str:
-    """Return the UID or, if it is missing, a fingerprint of title, start and place."""
+    """Return the UID or, if there is none, a fingerprint of title, start and place."""
     uid = read_text(event.first("UID"))
     if not uid:
         facts = [" ".join(event.text(name).casefold().split()) for name in ("SUMMARY", "DTSTART", "LOCATION")]
@@ -148,7 +148,8 @@ def _read_group(entries: list[Entry], reading: Reading) -> None:
 def _find_masters(entries: list[Entry]) -> list[Entry]:
     """Return the newest version of an event, or all entries if they are different events with the same UID.
 
-    Some programs give all events the same UID. Versions differ in sequence number, or all have the same start.
+    Some programs give all events the same UID. Entries are versions of one event if their sequence numbers differ or
+    they all have the same start.
     """
     if len(entries) < 2:
         return entries
@@ -186,7 +187,7 @@ def _add_event(entry: Entry, reading: Reading, recurrence_id: str = "") -> None:
 
 
 def _add_series(entry: Entry, overrides: list[Entry], reading: Reading) -> None:
-    """Add a series and its overrides. A series with only one date becomes a single event."""
+    """Add a series and its overrides. If a series has only one date, add a single event instead."""
     event, zones = entry.event, entry.calendar.zones
     times = ical_events.read_times(event, zones, is_recurring=True)
     reader = SlotReader(zones, times.start)
@@ -221,7 +222,7 @@ def _read_known(entry: Entry, reading: Reading) -> datetime | None:
 
 
 def _add_single_series(entry: Entry, slots: Mapping[datetime, Entry], reading: Reading) -> None:
-    """Add a series' only date, or its override if there is one."""
+    """Add the only date of a series, or the override for this date if there is one."""
     if slots:
         _add_single_overrides(list(slots.values()), reading)
     else:
@@ -248,7 +249,7 @@ def _read_slot(override: Entry, reader: SlotReader) -> datetime:
 
 
 def _add_single_overrides(overrides: list[Entry], reading: Reading) -> None:
-    """Add overrides whose series is not in the file, as in calendars that only show free and busy times."""
+    """Add overrides whose series is not in the file. Calendars that show only free and busy times contain them."""
     newest: dict[str, Entry] = {}
     for override in sorted(overrides, key=_version):
         _read_or_reject(override, reading, partial(_keep_newest, override, newest))
@@ -312,8 +313,8 @@ def _format_slot(slot: datetime, times: Times) -> str:
 def _extend_span(times: Times, recurrence: Recurrence, reading: Reading) -> None:
     """Extend the span to a series' first and last date, or to the present if the series is endless.
 
-    Stored records outside the span do not count as missing. An endless series extends the span only to the present,
-    because it does not show how far ahead the file's other events reach.
+    Stored records outside the span do not count as missing. An endless series does not show how far ahead the other
+    events in the file reach, so it extends the span only to the present.
     """
     zone, last = times.zone or "UTC", ical_series.find_last(recurrence)
     reading.instants.append(utc_of(min([recurrence.start, *recurrence.added]), zone))
@@ -321,7 +322,7 @@ def _extend_span(times: Times, recurrence: Recurrence, reading: Reading) -> None
 
 
 def _read_or_reject(entry: Entry, reading: Reading, read: Callable[[], object], recurrence_id: str = "") -> bool:
-    """Read an event and return whether that succeeded; if not, reject it with the reason."""
+    """Read an event and return whether that succeeded. If it did not, reject the event with the reason."""
     try:
         read()
     except InvalidValue as error:

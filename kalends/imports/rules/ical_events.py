@@ -26,7 +26,7 @@ MAX_ADDRESS_LENGTH: Final = 500
 _BRACKETS: Final = re.compile(r"([^(),\n]{1,200})\(([^()\n]{1,500},[^()\n]{1,500})\)")
 _URL: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 _GEO_URI: Final = re.compile(r"geo:(-?\d{1,3}(?:\.\d{1,20})?),(-?\d{1,3}(?:\.\d{1,20})?)", re.IGNORECASE | re.ASCII)
-# Addresses that identify a calendar instead of a person.
+# Addresses that identify a calendar, not a person.
 _TECHNICAL_ADDRESS: Final = re.compile(
     r".*@(group\.calendar|import\.calendar|calendar)\.google\.com|.*(no-?reply|unknownorganizer|invalid:nomail).*",
     re.IGNORECASE,
@@ -92,7 +92,7 @@ def _read_geo_uri(text: str) -> tuple[float, float] | None:
 
 
 def read_organizer(event: Component) -> ImportedRecord | None:
-    """Return the organizer, or None if it has no name; an e-mail address must not be published as a name."""
+    """Return the organizer, or None without a name, because an e-mail address must not become a public name."""
     found = event.first("ORGANIZER")
     name = _read_name(ical_zones.read_params(found).get("CN", "")) if found else ""
     if found is None or not clean_title(name) or "@" in name:
@@ -106,7 +106,7 @@ def leave_out_email(record: ImportedRecord) -> ImportedRecord:
 
 
 def _read_name(text: str) -> str:
-    """Return a name, decoded because some programs percent-encode it."""
+    """Return a name. Some programs percent-encode names, so decode it."""
     decoded = unquote(text) if "%20" in text else text
     return " ".join(decoded.strip("\"' ").split())[:MAX_NAME_LENGTH]
 
@@ -130,7 +130,7 @@ _HIDDEN: Final = frozenset({"PRIVATE", "CONFIDENTIAL"})
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Start and end in the same zone. An all-day event ends on its last day."""
+    """Start and end in the same zone. The end of an all-day event is on its last day."""
 
     start: LocalMoment
     end: LocalMoment
@@ -140,7 +140,7 @@ class Times:
         return self.start.zone
 
     def instants(self) -> tuple[datetime, datetime]:
-        """Return start and end in UTC; days without a zone count as UTC days."""
+        """Return start and end in UTC. Days without a zone are treated as days in UTC."""
         zone = self.zone or "UTC"
         end = self.end.wall + DAY if self.end.is_day else self.end.wall
         return utc_of(self.start.wall, zone, self.start.fold), utc_of(end, zone, self.end.fold)
@@ -148,7 +148,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An event's content apart from its times, and its linked records by parameter."""
+    """An event's content, except for its times, and its linked records by parameter."""
 
     values: Mapping[str, Any]
     linked: Mapping[str, ImportedRecord]
@@ -156,7 +156,7 @@ class Content:
 
 
 def read_times(event: Component, zones: Zones, *, is_recurring: bool = False) -> Times:
-    """Return an event's times. Raise InvalidValue if they are missing or contradictory."""
+    """Return an event's times. Raise InvalidValue if the times are missing or contradictory."""
     start = read_start(event, zones, is_recurring=is_recurring)
     with_end = _read_end(event, zones, start)
     if with_end.end.wall < start.wall and utc_of(with_end.end.wall, start.zone or "UTC") < utc_of(
@@ -181,9 +181,9 @@ def read_start(event: Component, zones: Zones, *, is_recurring: bool = False) ->
 
 
 def _show_locally(start: LocalMoment, moment: Moment, zones: Zones) -> LocalMoment:
-    """Convert an instant to the calendar's zone; if there is none, the site's zone applies later.
+    """Convert an instant to the calendar's zone. If the calendar has no zone, the site's zone applies later.
 
-    A recurring event keeps UTC, because its hour in any other zone changes with the seasons.
+    A recurring event keeps UTC, because its local hour in any other zone changes with the seasons.
     """
     if moment.is_day or moment.tzid != "UTC":
         return start
@@ -211,7 +211,10 @@ def _add(start: LocalMoment, length: timedelta) -> datetime:
 
 
 def _align_end(start: LocalMoment, end: LocalMoment, zones: Zones) -> LocalMoment:
-    """Return the end in the same form as the start. In files, all-day events end on the day after their last day."""
+    """Return the end in the same form as the start.
+
+    In a file, an all-day event ends on the day after its last day.
+    """
     if start.is_day:
         last = end.wall - DAY if end.is_day else end.wall - timedelta(seconds=1)
         return replace(start, wall=max(start.wall, datetime.combine(last.date(), start.wall.time())))
@@ -221,7 +224,7 @@ def _align_end(start: LocalMoment, end: LocalMoment, zones: Zones) -> LocalMomen
 
 
 def _find_whole_days(event: Component, times: Times) -> Times:
-    """Convert an event from midnight to midnight to whole days if it is marked as all-day."""
+    """Convert an event that lasts from midnight to midnight to whole days, if the event is marked as all-day."""
     is_marked = event.text("X-MICROSOFT-CDO-ALLDAYEVENT").upper() == "TRUE"
     if not is_marked or times.start.is_day or _is_inside_day(times.start.wall) or _is_inside_day(times.end.wall):
         return times
@@ -244,7 +247,7 @@ def format_times(times: Times) -> dict[str, Any]:
 
 
 def format_moment(moment: LocalMoment) -> str:
-    """Format a day or a local time; the second of two identical times includes its offset."""
+    """Format a day or a local time. If a local time occurs twice, the second occurrence includes the offset."""
     if moment.is_day:
         return moment.wall.date().isoformat()
     if moment.zone is None:
@@ -259,7 +262,7 @@ def format_moment(moment: LocalMoment) -> str:
 
 
 def read_content(event: Component, *, is_cancelled: bool) -> Content:
-    """Return an event's content. Skip unreadable parts with a warning, but require a title."""
+    """Return an event's content. Unreadable parts lead to warnings, but a missing title is an error."""
     title = " ".join(ical_zones.read_text(event.first("SUMMARY")).split())
     if not title:
         raise InvalidValue("the event has no title: `{name}` is missing or empty.", name="SUMMARY")
@@ -308,7 +311,7 @@ def _is_image(found: Property) -> bool:
 
 
 def _read_categories(event: Component) -> list[str]:
-    """Return category names, except numbers, which the API would read as IDs."""
+    """Return category names, except for numbers, because the API would read them as IDs."""
     names = [name for found in event.all("CATEGORIES")[:MAX_CATEGORIES] for name in ical_zones.read_list(found)]
     cleaned = [clean_name(" ".join(name.replace(",", " ").split())[:MAX_NAME_LENGTH]) for name in names]
     kept = [name for name in cleaned if name and not name.isdecimal()]
@@ -316,7 +319,7 @@ def _read_categories(event: Component) -> list[str]:
 
 
 def naming[T](name: str, read: Callable[[], T]) -> T:
-    """Read a property, adding its name to errors."""
+    """Read a property. If that fails, add the property's name to the error."""
     try:
         return read()
     except IndexError:

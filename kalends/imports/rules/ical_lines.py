@@ -1,7 +1,7 @@
 """The structure of an iCalendar file: its lines and the components they form.
 
-The limits stop hostile files before anything is parsed. Only the components and properties that imports use are kept.
-Lines are unfolded as bytes, because some programs fold in the middle of a character.
+Limits stop hostile files before anything is parsed. Components and properties that imports do not use are dropped.
+Lines are unfolded as bytes, because some programs fold lines in the middle of a character.
 """
 
 import io
@@ -18,7 +18,7 @@ MAX_LINE_BYTES: Final = 250_000  # after unfolding; only embedded files are long
 MAX_COMPONENTS: Final = 40_000
 MAX_EVENTS: Final = 15_000
 MAX_DEPTH: Final = 8
-MAX_CONTINUED: Final = 300  # lines in a multiline text without folding
+MAX_CONTINUED: Final = 300  # maximum number of lines in a multiline text without folding
 MAX_PROPERTIES: Final = 5_000  # per component
 KEPT_COMPONENTS: Final = frozenset({"VCALENDAR", "VEVENT", "VTIMEZONE", "STANDARD", "DAYLIGHT"})
 KEPT_PROPERTIES: Final = frozenset(
@@ -31,23 +31,23 @@ KEPT_PROPERTIES: Final = frozenset(
         *("LOCATION", "GEO", "X-APPLE-STRUCTURED-LOCATION", "ORGANIZER", "CONFERENCE", "X-GOOGLE-CONFERENCE"),
     }
 )
-# A name with an optional group, then parameters, whose quoted values may contain colons. The pattern is unambiguous,
-# so matching takes linear time.
+# A name with an optional group, followed by parameters. Quoted parameter values may contain colons. The pattern is
+# unambiguous, so matching takes linear time.
 _CONTENT: Final = re.compile(
     r"\s{0,20}(?:[A-Za-z0-9-]{1,80}\.)?([A-Za-z0-9-]{1,80})[ \t]{0,20}((?:;(?:[^\":]|\"[^\"]*\")*)?):(.*)", re.DOTALL
 )
-# Most lines have unused names, so this check skips them first.
+# Most lines have names that imports do not use, so this check skips them first.
 _NAME: Final = re.compile(rb"([A-Za-z0-9-]{1,80})[;:]")
 _READ_NAMES: Final = frozenset({b"BEGIN", b"END", *(name.encode() for name in KEPT_PROPERTIES)})
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
-# Properties that some programs write on several lines without folding.
+# Properties that some programs write on several lines without folding them.
 _MULTILINE: Final = frozenset({"DESCRIPTION", "X-ALT-DESC", "STYLED-DESCRIPTION", "LOCATION", "SUMMARY"})
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
 @dataclass(slots=True)
 class Property:
-    """A property with its value still escaped. The value is None if the line was too long."""
+    """A property with its value still escaped. If the line was too long, the value is None."""
 
     name: str
     params: str
@@ -70,7 +70,7 @@ class Component:
         return next(iter(self.all(name)), None)
 
     def text(self, name: str) -> str:
-        """Return a property's first value, still escaped, or an empty string."""
+        """Return the first value of a property, still escaped, or an empty string."""
         found = self.first(name)
         return (found.value or "").strip() if found else ""
 
@@ -154,7 +154,7 @@ class _Tree:
         self._open.append(component)
 
     def _close_event(self) -> None:
-        """Close an event without an END line when the next event begins."""
+        """Close an event that has no END line when the next event begins."""
         names = [component.name for component in self._open]
         if "VEVENT" in names:
             del self._open[names.index("VEVENT") :]
@@ -187,7 +187,7 @@ class _Tree:
             component.properties.setdefault(added.name, []).append(added)
 
     def _continue(self, text: str) -> None:
-        """Append a line without a property name to a preceding multiline property, or ignore it."""
+        """Append a line without a property name to the multiline property before it, or ignore the line."""
         last = self._last
         self._continued += 1
         if (
@@ -229,7 +229,7 @@ def _unfold(data: bytes) -> Iterator[Line]:
 
 
 def _join(number: int, parts: list[bytes], size: int) -> Line:
-    """Return an unfolded line, truncated if it is too long."""
+    """Return an unfolded line. Truncate it if it is too long."""
     return Line(number, b"".join(parts)[: min(size, MAX_LINE_BYTES)], size > MAX_LINE_BYTES)
 
 

@@ -1,7 +1,7 @@
 """Converts iCalendar recurrence rules to the form that series accept.
 
-Rules in files differ from series rules: the end can be an instant, the first date need not follow the rule, and the
-rule can contain times of day. A rule that a series cannot express becomes a list of dates, within limits.
+Rules in files differ from the rules of series: the end can be an instant, the first date need not follow the rule,
+and the rule can contain times of day. If a series cannot have the rule, it becomes a list of dates, within limits.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from kalends.core.recurrence.rule_parts import MAX_COUNT, WEEKDAY_CODES
 from kalends.core.times import local_of
 
 MAX_RULE_LENGTH: Final = 500
-MAX_LISTED: Final = 500  # dates in a series without a rule
-MAX_COUNTED: Final = 5_000  # highest COUNT that can be converted to a last day
+MAX_LISTED: Final = 500  # maximum number of dates in a series without a rule
+MAX_COUNTED: Final = 5_000  # the highest COUNT for which the last day is computed
 MAX_YEARS: Final = 60
-MAX_TIMES: Final = 24  # times per day
-# Parts that have no effect.
+MAX_TIMES: Final = 24  # maximum times per day
+# These parts have no effect.
 _NEUTRAL: Final = {"RSCALE": ("GREGORIAN",), "SKIP": ("OMIT",)}
 _TIME_PARTS: Final = ("BYHOUR", "BYMINUTE", "BYSECOND")
 _DAY_PARTS: Final = ("BYYEARDAY", "BYWEEKNO")
@@ -30,7 +30,7 @@ type Parts = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class GivenDates:
-    """The result of converting a rule: a series rule or, if that is impossible, a list of dates."""
+    """The result of converting a rule: a rule for a series or, if there is none, a list of dates."""
 
     rule: Rule | None
     listed: tuple[datetime, ...] = ()
@@ -40,7 +40,8 @@ class GivenDates:
 def convert_rule(text: str, start: datetime, zone: str, until: datetime, since: datetime | None = None) -> GivenDates:
     """Convert an RRULE. Raise InvalidValue if the dates cannot be computed.
 
-    A list of dates ends at `until`. It begins at `since`, unless a COUNT requires counting from the start.
+    A list of dates ends at `until`. It begins at `since`, unless the rule has a COUNT and must be counted from the
+    start.
     """
     if len(text) > MAX_RULE_LENGTH:
         raise InvalidValue("A rule can have at most 500 characters.")
@@ -56,7 +57,7 @@ def convert_rule(text: str, start: datetime, zone: str, until: datetime, since: 
 
 
 def _split(text: str) -> dict[str, str]:
-    """Return a rule's parts, omitting empty parts, extensions and parts without effect."""
+    """Return the parts of a rule. Omit empty parts, extensions, and parts that have no effect."""
     pairs = (part.partition("=") for part in text.upper().removeprefix("RRULE:").split(";"))
     parts = {name.strip(): value.strip().strip(",") for name, _, value in pairs if name.strip()}
     return {
@@ -73,7 +74,7 @@ def _drop_own_time(parts: dict[str, str], start: datetime) -> dict[str, str]:
 
 
 def _find_last_day(text: str, start: datetime, zone: str) -> date | None:
-    """Return the last day that an UNTIL permits. Files can state a time, but series use whole days."""
+    """Return the last day that an UNTIL allows. Files can state a time, but series end on whole days."""
     if not text:
         return None
     day = read_rule(f"FREQ=DAILY;UNTIL={text}", zone).until
@@ -100,7 +101,7 @@ def _read_count(text: str) -> int | None:
 
 
 def _limit(rule: Rule, start: datetime, count: int | None, last_day: date | None) -> Rule:
-    """Apply a rule's end. A count that exceeds the maximum or comes with a last day is converted to a last day."""
+    """Apply a rule's end. A count that is too high, or comes with a last day, is converted to a last day."""
     if count is None or (count <= MAX_COUNT and last_day is None):
         return replace(rule, count=count, until=last_day)
     horizon = datetime(min(start.year + MAX_YEARS, 9000), 12, 31)
@@ -173,7 +174,7 @@ def _list_days_of_years(parts: dict[str, str], start: datetime, until: datetime)
 
 
 def _list_weeks(year: int, wanted: Mapping[str, set[int]]) -> set[date]:
-    """Return the days in the wanted weeks; negative numbers count from the year's last week."""
+    """Return the days in the wanted weeks. Negative numbers count from the last week of the year."""
     weeks = date(year, 12, 28).isocalendar().week
     numbers = {number if number > 0 else weeks + 1 + number for number in wanted["BYWEEKNO"]}
     return {

@@ -1,4 +1,4 @@
-"""Dates of a recurring event: its rule, added dates and exclusions, in series form."""
+"""Dates of a recurring event: the rule, added dates and exclusions, in the form of a series."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
@@ -15,21 +15,21 @@ from kalends.imports.rules.ical_rules import MAX_LISTED, MAX_YEARS, convert_rule
 from kalends.imports.rules.ical_zones import LocalMoment, Zones, left_out, read_moments, split_moments
 from kalends.series.rules.series_slots import LAST_YEAR, Definition, Part, find_given
 
-# Maximum number of dates from a new series' start to the horizon. If there are more, the earliest are skipped.
+# Maximum number of dates from the start of a new series to the horizon. If there are more, skip the earliest.
 MAX_DATES: Final = 900
-HORIZON: Final = timedelta(days=25 * 31)  # covers at least the months for which series dates are created
-MAX_SLOTS: Final = 2_000  # limit for each of RDATE and EXDATE
+HORIZON: Final = timedelta(days=25 * 31)  # covers at least all the months for which series dates are created
+MAX_SLOTS: Final = 2_000  # separate limits for RDATE and EXDATE
 MAX_WARNINGS: Final = 10
-MAX_COUNTED: Final = 2_000  # counting stops at this many dates
-LISTED_PAST: Final = timedelta(days=31)  # how far back a truncated list of dates reaches
-# Some calendars start birthdays in 1604. If a series is this many years old, only recent years are imported.
+MAX_COUNTED: Final = 2_000  # maximum number of dates to count
+LISTED_PAST: Final = timedelta(days=31)  # how far into the past a truncated list of dates reaches
+# Some calendars start birthdays in 1604. If a series is older than this, only its recent years are imported.
 OLD_YEARS: Final = 10
 RECENT_YEARS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """The dates of a series: the rule's dates starting with `start`, without removed dates, plus added dates."""
+    """The dates of a series: the dates of the rule starting with `start`, without removed dates, plus added dates."""
 
     start: datetime
     rule: Rule | None
@@ -42,18 +42,18 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class SlotReader:
-    """Converts the dates in a file to slots: local times in the series' zone."""
+    """Converts dates in a file to slots. A slot is a local time in the zone of the series."""
 
     zones: Zones
     start: LocalMoment
-    # Whether midnight stands for the series' time of day. Some programs refer to a date by its day at midnight.
+    # Whether midnight stands for the time of day of the series. Some programs write a date as its day at midnight.
     means_days: bool = True
 
     def read(self, found: Property) -> list[datetime]:
         return [self._convert(self.zones.resolve(moment)) for moment in read_moments(found)[:MAX_SLOTS]]
 
     def read_all(self, found: Iterable[Property], warnings: list[Message]) -> set[datetime]:
-        """Read the dates in several properties; skip unreadable dates with a warning."""
+        """Read the dates in several properties. Skip unreadable dates with a warning."""
         slots: set[datetime] = set()
         for entry in chain.from_iterable(map(split_moments, found)):
             try:
@@ -65,7 +65,10 @@ class SlotReader:
         return slots
 
     def _convert(self, moment: LocalMoment) -> datetime:
-        """Convert a moment to a slot. Days, and all moments in an all-day series, get the series' start time."""
+        """Convert a moment to a slot.
+
+        Days, and all moments in an all-day series, get the start time of the series.
+        """
         if self.start.zone is not None and not self.start.is_day:
             moment = self.zones.move(moment, self.start.zone)
         if moment.is_day or self.start.is_day or (self.means_days and moment.wall.time() == time()):
@@ -74,7 +77,7 @@ class SlotReader:
 
 
 def find_last(recurrence: Recurrence) -> datetime | None:
-    """Return a series' last date, or a time shortly after it; None if the series has no end."""
+    """Return the last date of a series, or a time shortly after it. Return None if the series has no end."""
     rule, start = recurrence.rule, recurrence.start
     last = max([start, *recurrence.added])
     if rule is None:
@@ -89,7 +92,7 @@ def _find_limit(start: datetime) -> datetime:
 
 
 def count_dates(recurrence: Recurrence) -> int | None:
-    """Return the number of dates in a series; None if it is endless or too long to count."""
+    """Return the number of dates in a series. Return None if the series is endless or too long to count."""
     rule, start = recurrence.rule, recurrence.start
     if rule is not None and rule.until is None and rule.count is None:
         return None
@@ -108,10 +111,10 @@ def read_recurrence(
     overridden: Collection[datetime],
     known_start: datetime | None,
 ) -> Recurrence | None:
-    """Return the dates of a recurring event, or None if it has only one. Raise InvalidValue if it has none.
+    """Return the dates of a recurring event, or None if there is only one. Raise InvalidValue if there is none.
 
-    `overridden` are the dates with an override. They exist even if the rule does not produce them.
-    `known_start` is the series' start from an earlier import that skipped previous dates.
+    `overridden` are the dates with an override; they exist even if the rule does not produce them. If an earlier
+    import skipped past dates, `known_start` is where the series started then.
     """
     if event.all("EXRULE"):
         raise InvalidValue("`{name}` is not supported.", name="EXRULE")
@@ -138,7 +141,10 @@ def _read_rules(event: Component, start: LocalMoment, now: datetime) -> Recurren
 
 
 def _list_dates(dates: Sequence[datetime], since: datetime, *, is_rule: bool) -> Recurrence:
-    """Return a series without a rule. If there are too many dates, drop old dates first, then dates far ahead."""
+    """Return a series without a rule.
+
+    If there are too many dates, drop old dates first, then dates far in the future.
+    """
     begin = max(0, min(bisect_left(dates, since), len(dates) - MAX_LISTED))
     kept = dates[begin : begin + MAX_LISTED]
     warnings = [Message("The rule cannot be kept; its dates are imported as a list.")] if is_rule else []
@@ -149,7 +155,10 @@ def _list_dates(dates: Sequence[datetime], since: datetime, *, is_rule: bool) ->
 
 
 def _synchronize(rule: Rule, start: datetime) -> Recurrence:
-    """Start with the rule's first date. If the event starts at another time, its start becomes an added date."""
+    """Start with the rule's first date.
+
+    If the event starts at another time, the event's start becomes an added date.
+    """
     has_dates = rule.until is None or rule.until >= start.date()
     first = next(expand(rule, start, _find_limit(start)), None) if has_dates else None
     if first is None or rule.count == 1:
@@ -160,7 +169,7 @@ def _synchronize(rule: Rule, start: datetime) -> Recurrence:
 
 
 def _leave_out_past(recurrence: Recurrence, now: datetime, known_start: datetime | None) -> Recurrence:
-    """Start later if a rule has very old dates, or more dates than a new series can have."""
+    """Start the series later if the rule has very old dates, or more dates than a new series can have."""
     rule, start = recurrence.rule, recurrence.start
     if rule is None:
         return recurrence
@@ -170,7 +179,7 @@ def _leave_out_past(recurrence: Recurrence, now: datetime, known_start: datetime
     dates = dates or list(expand(rule, start, until, after=max(start, until - timedelta(days=366 * MAX_YEARS))))
     first = dates[-MAX_DATES:][0] if dates else start
     if known_start is not None and start < known_start < first and _gives(rule, start, known_start):
-        first = known_start  # keep the series' start stable between imports
+        first = known_start  # keep the start of the series stable between imports
     result = _begin_at(recurrence, rule, first) if first > start else recurrence
     return replace(result, cost=recurrence.cost + len(dates))
 

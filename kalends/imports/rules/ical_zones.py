@@ -1,4 +1,4 @@
-"""iCalendar values: texts, moments, durations, positions, and zones by name, Windows name or offset."""
+"""iCalendar values: texts, moments, durations, positions, and zones given by name, Windows name or offset."""
 
 import html
 import re
@@ -38,7 +38,7 @@ _DATA_HTML: Final = re.compile(r"data:text/html[^,]{0,100},", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A day, or a local time with its zone ID. Instants have the zone `UTC`; an empty ID means no zone."""
+    """A day, or a local time with its zone ID. The ID is `UTC` for an instant, and empty if there is no zone."""
 
     wall: datetime
     is_day: bool
@@ -46,7 +46,7 @@ class Moment:
 
 
 def read_params(found: Property) -> dict[str, str]:
-    """Return a property's parameters with uppercase names; for a list, only the first value."""
+    """Return a property's parameters with uppercase names. Of a list, return only the first value."""
     if not found.params or len(found.params) > MAX_PARAMS:
         return {}
     try:
@@ -57,7 +57,7 @@ def read_params(found: Property) -> dict[str, str]:
 
 
 def read_text(found: Property | None) -> str:
-    """Return unescaped text; empty if the property is missing."""
+    """Return unescaped text, or an empty string if the property is missing."""
     if found is None or found.value is None:
         return ""
     return _unescape(found.value).replace("\r\n", "\n").strip()
@@ -74,13 +74,13 @@ def _unescape(text: str) -> str:
 
 
 def read_moments(found: Property) -> list[Moment]:
-    """Return the dates in a property; for periods, return the start."""
+    """Return the dates in a property. For a period, return its start."""
     tzid = read_params(found).get("TZID", "")
     return [read_moment(part.partition("/")[0], tzid) for part in (found.value or "").split(",") if part.strip()]
 
 
 def split_moments(found: Property) -> Iterator[Property]:
-    """Yield each date in a list as a separate property, so an invalid date does not affect the others."""
+    """Yield each date in a list as a separate property, so an invalid date does not spoil the others."""
     for part in (found.value or "").split(","):
         if part.strip():
             yield replace(found, value=part)
@@ -127,7 +127,7 @@ def _no_duration() -> InvalidValue:
 
 
 def read_position(found: Property | None) -> tuple[float, float] | None:
-    """Return latitude and longitude; None if they are missing, invalid or zero."""
+    """Return latitude and longitude, or None if the position is missing, invalid or zero."""
     try:
         latitude, longitude = prop.vGeo.from_ical((found.value or "").strip().replace(",", ";")) if found else (0, 0)
     except ValueError:
@@ -137,7 +137,7 @@ def read_position(found: Property | None) -> tuple[float, float] | None:
 
 
 def read_description(event: Component) -> str:
-    """Return the description as HTML, preferring the source's HTML version to plain text."""
+    """Return the description as HTML. Prefer an HTML version in the source to plain text."""
     rich = next(filter(None, map(_read_rich, [*event.all("X-ALT-DESC"), *event.all("STYLED-DESCRIPTION")])), "")
     found = event.first("DESCRIPTION")
     if not rich and found is not None:
@@ -149,7 +149,7 @@ def read_description(event: Component) -> str:
 
 
 def _read_rich(found: Property) -> str:
-    """Return the body of an HTML description; empty if it has no text."""
+    """Return the body of an HTML description, or an empty string if the body has no text."""
     if "HTML" not in read_params(found).get("FMTTYPE", "").upper():
         return ""
     return _cut_body(read_text(found))
@@ -171,7 +171,7 @@ def _cut_body(text: str) -> str:
 
 
 MAX_ZONES: Final = 200
-MAX_SEARCHES: Final = 20  # different zone definitions per file
+MAX_SEARCHES: Final = 20  # maximum number of different zone definitions per file
 MAX_OBSERVANCES: Final = 20
 MAX_RDATES: Final = 200
 _OFFSET: Final = re.compile(r"([+-])(\d\d)(\d\d)(?:\d\d)?", re.ASCII)
@@ -186,7 +186,7 @@ class UnknownZone(InvalidValue):
 
 @dataclass(frozen=True, slots=True)
 class LocalMoment:
-    """A day or a time in a tzdata zone. Days have a zone only if the source states one."""
+    """A day or a time in a tzdata zone. A day has a zone only if the source states one."""
 
     wall: datetime
     zone: str | None
@@ -203,11 +203,12 @@ class Zones:
         self._given = default
         named = calendar.text("X-WR-TIMEZONE") or calendar.text("TIMEZONE-ID")
         self.default = default or self._find(named) or self._find_only()
-        # The zone for showing instants. UTC counts only if requested, because programs without zone support write it.
+        # The zone in which to show instants. UTC counts only if requested, because programs without zone support
+        # write UTC.
         self.shown = self.default if default or self.default not in _UTC_NAMES else None
 
     def resolve(self, moment: Moment) -> LocalMoment:
-        """Return a moment's local time. Raise UnknownZone if its zone is missing or unknown."""
+        """Return a moment's local time. Raise UnknownZone if the moment's zone is missing or unknown."""
         if moment.is_day:
             return LocalMoment(moment.wall, self._find(moment.tzid) or self.default, is_day=True)
         if not moment.tzid:
@@ -251,7 +252,7 @@ class Zones:
 
 @cache
 def find_named(tzid: str) -> str | None:
-    """Return the zone for a name, with or without a prefix such as `/example.org/20260101/`."""
+    """Return the zone for a name. The name may have a prefix such as `/example.org/20260101/`."""
     name = tzid.strip().strip('"').strip()
     parts = name.split("/")[-3:]
     candidates = ["/".join(parts[index:]) for index in range(len(parts))] if len(name) <= 200 else []
@@ -271,14 +272,14 @@ def _read_zone(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Onset:
-    """The local time at which an offset starts to apply."""
+    """The local time at which an offset begins to apply."""
 
     wall: datetime
     offset: timedelta
 
 
 class OffsetSearch:
-    """Finds zones by their offsets, once per definition and for a limited number of definitions."""
+    """Finds zones by their offsets. Each definition is searched only once, and the number of searches is limited."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -293,7 +294,7 @@ class OffsetSearch:
 
 
 def find_by_offsets(definition: Component, now: datetime) -> str | None:
-    """Return a zone with the same offsets from last year to two years from now, or None."""
+    """Return a zone with the same offsets, from last year to two years from now, or None."""
     first, last = datetime(now.year - 1, 1, 1), datetime(now.year + 2, 12, 31)
     onsets = sorted(_list_onsets(definition, first, last))
     if not onsets:
@@ -305,7 +306,7 @@ def find_by_offsets(definition: Component, now: datetime) -> str | None:
 
 
 def _has_onsets(zone: str, onsets: Sequence[Onset]) -> bool:
-    """Return whether a zone has these offsets shortly after each onset and shortly before the next."""
+    """Return whether a zone has the right offset shortly after each onset and shortly before the next one."""
     return all(
         offset_of(utc_of(moment, zone), zone) == offset
         for index, (wall, offset) in enumerate((onset.wall, onset.offset) for onset in onsets)
@@ -328,7 +329,7 @@ def _list_onsets(definition: Component, first: datetime, last: datetime) -> Iter
 
 
 def _list_starts(observance: Component, start: Property, first: datetime, last: datetime) -> Iterator[datetime]:
-    """Yield an observance's DTSTART, its RDATEs, and its RRULE dates up to `last`."""
+    """Yield the DTSTART and RDATEs of an observance, and the dates of its RRULE up to `last`."""
     try:
         begin = read_moments(start)[0].wall
         yield begin
@@ -351,7 +352,7 @@ def _read_offset(found: Property | None) -> timedelta | None:
 
 @cache
 def _candidates() -> tuple[str, ...]:
-    """Return the zones to compare with: the most common zones, then all Windows zones."""
+    """Return the zones to compare with: the most common ones first, then all Windows zones."""
     common = ("Europe/Berlin", "Europe/London", "America/New_York", "America/Chicago", "Australia/Sydney")
     zones = [zone for name in WINDOWS_TO_OLSON.values() if (zone := _read_zone(name)) is not None]
     return tuple(dict.fromkeys([*common, *zones]))

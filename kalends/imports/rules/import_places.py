@@ -1,4 +1,4 @@
-"""Venues and organizers that events link to: their identity in a source, and similarly named stored records."""
+"""Venues and organizers to which events link: their identities in a source, and stored records with similar names."""
 
 import hashlib
 import re
@@ -11,18 +11,18 @@ from kalends.core.html_text import to_plain_text
 from kalends.core.sanitize import fold
 from kalends.imports.rules.import_records import ImportedRecord
 
-# Minimum similarity for proposing that two names mean the same place.
+# Two names must be at least this similar to be proposed as the same place.
 _NEAR: Final = 0.88
-# In names with fewer letters (“Room 2”) or a single word (“Gymnasium 2”), different numbers mean different places. In
-# other names, they are house numbers.
+# Different numbers mean different places if a name has fewer letters (“Room 2”) or only one word (“Gymnasium 2”). In
+# other names, numbers are house numbers.
 _MIN_LETTERS: Final = 8
-_PREFIX: Final = 4  # only names that share a word's first letters are compared
+_PREFIX: Final = 4  # names are compared only if they share the first letters of a word
 _MAX_COMPARED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace:
-    """A stored venue or organizer; organizers have neither address nor city."""
+    """A stored venue or organizer. An organizer has neither an address nor a city."""
 
     record_id: int
     name: str
@@ -32,19 +32,19 @@ class StoredPlace:
 
 
 def make_linked(kind: str, text: str, values: Mapping[str, Any], line: int | None) -> ImportedRecord:
-    """Return a linked record identified by its text, ignoring case and spaces."""
+    """Return a linked record that is identified by its text, ignoring case and spaces."""
     folded = " ".join(text.casefold().strip(" ,").split())
     identity = folded if len(folded) <= 300 else f"{folded[:200]} {hashlib.sha256(folded.encode()).hexdigest()}"
     return ImportedRecord(kind, identity, values, line=line, is_linked=True)
 
 
 def fold_name(name: str) -> str:
-    """Return a name's letters and digits, ignoring case, accents, spaces and punctuation."""
+    """Return the letters and digits of a name, ignoring case, accents, spaces and punctuation."""
     return "".join(_split(name))
 
 
 class PlaceIndex:
-    """Stored venues or organizers by name, with published records first."""
+    """Stored venues or organizers by name. Published records come first."""
 
     def __init__(self, places: Iterable[StoredPlace]) -> None:
         self._by_name: dict[str, list[StoredPlace]] = {}
@@ -57,7 +57,7 @@ class PlaceIndex:
     def find(self, values: Mapping[str, Any], different: Iterable[int] = ()) -> tuple[StoredPlace, bool] | None:
         """Return the stored record that matches an imported one, and whether the match is certain.
 
-        `different` are the records that a person has declared different.
+        `different` contains the records that a person has declared different.
         """
         name = str(values.get("venue") or values.get("organizer") or "")
         excluded = set(different)
@@ -88,7 +88,7 @@ def _split(text: str) -> list[str]:
 
 
 def _compare(name: str, other: str) -> float:
-    """Return the similarity of two names from 0 to 1. Names that differ only in a house number are similar."""
+    """Return the similarity of two names, from 0 to 1. Names that differ only in a house number are similar."""
     words, others = ([word for word in _split(text) if not word[0].isdecimal()] for text in (name, other))
     numbers, other_numbers = (re.findall(r"\d+", text) for text in (name, other))
     letters, other_letters = "".join(words), "".join(others)
@@ -99,7 +99,7 @@ def _compare(name: str, other: str) -> float:
 
 
 def _may_be_at(place: StoredPlace, values: Mapping[str, Any]) -> bool:
-    """Return whether a stored place may have an imported place's address; unknown parts always match."""
+    """Return whether a stored place may have the address of an imported one. Unknown parts always match."""
     address, city = str(values.get("address") or ""), str(values.get("city") or "")
     return _is_same(place.city, city) and _is_part_of_other(_split(place.address), _split(address))
 
@@ -109,7 +109,7 @@ def _is_same(text: str, other: str) -> bool:
 
 
 def _is_part_of_other(words: list[str], others: list[str]) -> bool:
-    """Return whether the longer address contains the shorter one, which may lack the town."""
+    """Return whether the longer address contains the shorter one. The shorter one may lack the town."""
     short, long = sorted((words, others), key=len)
     return any(long[start : start + len(short)] == short for start in range(len(long) - len(short) + 1))
 
@@ -123,13 +123,16 @@ Meant = dict[tuple[str, str], str]
 
 
 class Places:
-    """Collects the places in a table. If only one place with a name has more details, the others refer to it."""
+    """Collects the places in a table.
+
+    A place refers to another one if only that one has its name and more details.
+    """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], ImportedRecord] = {}
 
     def add(self, fields: Mapping[str, Any], line: int) -> Links:
-        """Add a row's places; return their identities by event parameter."""
+        """Add the places in a row. Return their identities by event parameter."""
         details = {
             name.removeprefix(VENUE_PREFIX): value
             for name, value in fields.items()
@@ -152,7 +155,10 @@ class Places:
         return [record for key, record in self._found.items() if meant[key] == key[1]]
 
     def find_meant(self) -> Meant:
-        """Map each place to the only place with the same name and more details, or to itself."""
+        """Map each place to the only place with the same name and more details.
+
+        Map a place without such a match to itself.
+        """
         groups: dict[tuple[str, str], list[ImportedRecord]] = {}
         for record in self._found.values():
             groups.setdefault((record.kind, fold_name(record.title)), []).append(record)
@@ -179,7 +185,7 @@ def _fold_values(record: ImportedRecord) -> dict[str, str]:
 
 
 def resolve(links: Links, meant: Meant) -> Links:
-    """Replace the identities in an event's links with the places they refer to."""
+    """Replace each identity in an event's links with the place that it refers to."""
     return {
         name: list(dict.fromkeys(meant[_KINDS[name], identity] for identity in identities))
         for name, identities in links.items()

@@ -16,24 +16,24 @@ from kalends.core.sanitize import fold
 class ImportedRecord:
     """A record as its source supplies it.
 
-    Values are keyed by API parameter, as a client would send them, and are validated and sanitized in the same way.
-    An event that overrides a date of a series has the kind `events` and a `recurrence_id`.
+    Values are keyed by API parameter. They are validated and sanitized like the values that a client sends. An event
+    that overrides a date of a series has the kind `events` and a `recurrence_id`.
     """
 
     kind: str  # events, series, venues, organizers, categories, tags, media or users
     identity: str
     values: Mapping[str, Any]
     recurrence_id: str = ""
-    # Columns that no parameter sets, as JSON: the slug, publication and modification times, and the UID.
+    # Columns that cannot be set by a parameter, as JSON: the slug, publication and modification times, and the UID.
     columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    # Linked records by parameter: identities of other records in the source, in order.
+    # Linked records by parameter. The values are identities of other records in the source, in order.
     links: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     # The ID to use if it is free, as on an empty site.
     wanted_id: int | None = None
     line: int | None = None  # line or row in the input
-    warnings: Sequence[Message] = ()  # about data that is lost
-    is_linked: bool = False  # created for the events that link to it, and published with them
-    question: Message | None = None  # why a person must review the record before it is written
+    warnings: Sequence[Message] = ()  # about data that cannot be imported
+    is_linked: bool = False  # created for the events that link to the record, and published with these events
+    question: Message | None = None  # why a person must review the record before it is imported
     dates: int | None = None  # number of dates in a series; None if it has no end
 
     @property
@@ -48,7 +48,7 @@ class ImportedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Input that cannot become a record, with its position and the reason."""
+    """An entry in the input that cannot become a record, with its position and the reason."""
 
     reason: Message
     line: int | None = None
@@ -59,23 +59,24 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSource:
-    """A source's content, with records in the order in which to write them."""
+    """A source's content. The records are in the order in which they must be written."""
 
     records: Sequence[ImportedRecord]
     rejections: Sequence[Rejection] = ()
-    # The first and last instant of the source's events; None if it has no events. Records outside this span do not
+    # The first and last instant of the source's events; None if there are no events. Records outside this span do not
     # count as missing.
     span: tuple[datetime, datetime] | None = None
     name: str = ""  # name stated in the source
-    # Headers of non-empty columns that are not imported; True if a column has times and was not excluded on purpose.
+    # Headers of non-empty columns that are not imported. True if a column contains times and was not excluded on
+    # purpose.
     unused_columns: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
 
 # Fields, compared one by one ----------------------------------------------------------------------
 
-# Prefix for columns that no parameter sets.
+# Prefix for columns that cannot be set by a parameter.
 COLUMN_PREFIX: Final = "columns."
-# Parameters that are only meaningful together.
+# Parameters that have a meaning only together.
 TIME_FIELDS: Final = ("start_date", "end_date", "timezone", "all_day", "rule")
 
 
@@ -98,12 +99,15 @@ def select_fields(imported: ImportedRecord, names: Collection[str]) -> ImportedR
 
 
 def group_of(field: str) -> str:
-    """Return a field's group. The time fields form one group, because one decision applies to all of them."""
+    """Return the group of a field. The time fields form one group, because they need a common decision."""
     return "times" if field in TIME_FIELDS else field
 
 
 def compute_fingerprint(imported: ImportedRecord) -> str:
-    """Return a fingerprint of title, start and place, to recognize a record whose identity has changed."""
+    """Return a fingerprint of title, start and place.
+
+    It identifies a record whose identity in the source has changed.
+    """
     start = " ".join(str(imported.values.get(name, "")) for name in ("start_date", "timezone"))
     parts = (imported.kind, fold(imported.title), start, fold(_name_place(imported)), imported.recurrence_id)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

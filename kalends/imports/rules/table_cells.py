@@ -55,13 +55,13 @@ Cell = str | int | float | bool | date | datetime | time | timedelta | None
 
 MAX_CELL_LENGTH: Final = 256_000
 _SEPARATORS: Final = re.compile(r"[,;|\n]")
-# Matches text that a spreadsheet would read as a formula, with or without apostrophes that prevent this.
+# Matches text that a spreadsheet would read as a formula. Apostrophes that prevent this may precede the text.
 FORMULA: Final = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
 _PLAIN_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def to_text(cell: Cell) -> str:
-    """Return a cell as text: dates as ISO 8601, whole numbers without a fraction."""
+    """Return a cell as text. Dates become ISO 8601, and whole numbers have no fraction."""
     if cell is None:
         return ""
     if isinstance(cell, bool):
@@ -74,12 +74,12 @@ def to_text(cell: Cell) -> str:
 
 
 def guard_formula(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would read as a formula, except negative numbers."""
+    """Put an apostrophe before text that a spreadsheet would read as a formula, except for negative numbers."""
     return f"'{text}" if FORMULA.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
 
 
 def unguard_formula(text: str) -> str:
-    """Remove the apostrophe added by `guard_formula`."""
+    """Remove an apostrophe added by `guard_formula`."""
     return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
@@ -94,7 +94,7 @@ def read_flag(cell: Cell) -> bool | None:
 
 
 def read_word(cell: Cell, words: dict[str, str]) -> str:
-    """Return the value for a word. Return an unknown word as it is, because the API may accept it."""
+    """Return the value for a word. Return an unknown word unchanged, because the API may accept it."""
     text = to_text(cell)
     return words.get(fold(text), text)
 
@@ -117,30 +117,33 @@ def read_list(cell: Cell) -> list[str]:
 
 
 def read_names(cell: Cell) -> list[str]:
-    """Read names, which may contain commas: one per line or, in a single line, separated by semicolons."""
+    """Read names, which may contain commas.
+
+    There is one name per line; in a single line, semicolons separate names.
+    """
     text = cell if isinstance(cell, str) else to_text(cell)
     parts = text.split("\n") if "\n" in text else text.split(";")
     return [part.strip() for part in parts if part.strip()]
 
 
 def read_address(cell: Cell) -> str:
-    """Read a URL, which may lack its scheme."""
+    """Read a URL. Its scheme may be missing."""
     text = to_text(cell)
     return f"https://{text}" if re.match(r"www\.", text, re.IGNORECASE) else text
 
 
 # Dates and times in table cells, as people write them in eight languages and as spreadsheets store them.
 
-# Day zero in spreadsheets: a day early, because they count the nonexistent February 29, 1900.
+# Day zero in spreadsheets, which is a day early: spreadsheets count February 29, 1900, a day that never existed.
 _DAY_ZERO: Final = datetime(1899, 12, 30)
-_SERIAL_DAYS: Final = range(20_000, 80_000)  # 1954 to 2119; other numbers are unlikely to be dates
+_SERIAL_DAYS: Final = range(20_000, 80_000)  # 1954 to 2119; other numbers are probably not dates
 DAY_FIRST: Final = "dmy"
 MONTH_FIRST: Final = "mdy"
 _NUMERIC: Final = re.compile(r"(\d{1,2})([./-])\s?(\d{1,2})\2\s?(\d{4}|\d{2})(?!\d)")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?!\d)")
 _COMPACT: Final = re.compile(r"(\d{4})(\d{2})(\d{2})(?=$|t)")
 _JAPANESE: Final = re.compile(r"(?:(\d{4})|(?:令和|r)\s?(\d{1,2}|元))\s?年\s?(\d{1,2})\s?月\s?(\d{1,2})\s?日")
-_REIWA: Final = 2018  # the era's first year is 2019
+_REIWA: Final = 2018  # the year before the era's first year, 2019
 _NAMED: Final = re.compile(
     r"(\d{1,2})(?:\.|er|st|nd|rd|th|º|o|\s?de)?[\s-]*(?:de\s|d')?([^\W\d_]+)\.?,?[\s-]*(?:de\s|del\s)?(\d{4})(?!\d)"
 )
@@ -157,7 +160,7 @@ _RANGE: Final = re.compile(r"\s*(?:-|–|—|~|〜|～|\bbis\b|\bto\b|\ba\b|\bà
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A day, a time of day or both, as stated in a cell, with the UTC offset if given."""
+    """A day, a time of day or both, as stated in a cell, with the UTC offset if the cell states one."""
 
     day: date | None = None
     time_of_day: time | None = None
@@ -165,7 +168,7 @@ class Moment:
 
 
 def read_moment(cell: Cell, order: str) -> Moment | None:
-    """Read a date with an optional time; None if the cell is empty. `order` applies to dates such as 1/2/2026."""
+    """Read a date with an optional time, or None if the cell is empty. `order` applies to dates such as 1/2/2026."""
     if isinstance(cell, datetime):
         rounded = _round(cell)
         return Moment(rounded.date(), rounded.time() if rounded.time() != time() else None)
@@ -182,7 +185,7 @@ def read_moment(cell: Cell, order: str) -> Moment | None:
 
 
 def read_times(cell: Cell) -> list[Moment]:
-    """Read one time, or two as in 19:00–21:00; return an empty list if the cell is empty."""
+    """Read one time, or two as in 19:00–21:00. Return an empty list if the cell is empty."""
     if isinstance(cell, datetime | time | timedelta):
         return [Moment(time_of_day=_to_time(cell))]
     if isinstance(cell, float) and 0 <= cell < 1:
@@ -195,7 +198,7 @@ def read_times(cell: Cell) -> list[Moment]:
 
 
 def find_order(cells: list[Cell], language: str) -> str:
-    """Return a column's day and month order, based on values above 12 or, if these are inconclusive, the language."""
+    """Return the order of day and month in a column. Values above 12 decide; otherwise, the language does."""
     matches = [match for cell in cells if isinstance(cell, str) and (match := _NUMERIC.search(cell))]
     parts = [(int(match[1]), int(match[3])) for match in matches if match[2] != "."]
     day_first, month_first = any(first > 12 for first, _ in parts), any(second > 12 for _, second in parts)
@@ -205,7 +208,10 @@ def find_order(cells: list[Cell], language: str) -> str:
 
 
 def is_time_only(cell: Cell) -> bool:
-    """Return whether a cell has a time without a date; plain digits are ambiguous and do not count."""
+    """Return whether a cell has a time without a date.
+
+    A cell with only digits does not count, because it is ambiguous.
+    """
     if isinstance(cell, time | timedelta) or (isinstance(cell, float) and 0 <= cell < 1):
         return True
     if not isinstance(cell, str) or _NUMERIC.match(cell) or not re.search(r"\d", cell) or cell.strip().isdecimal():
@@ -307,7 +313,7 @@ def _complete_year(digits: str) -> int:
 
 
 def _read_serial(number: float) -> Moment:
-    """Read a spreadsheet's day number; its fraction is the time."""
+    """Read the day number that a spreadsheet stores for a date. Its fraction is the time of day."""
     if 0 <= number < 1:
         return Moment(time_of_day=_round(_DAY_ZERO + timedelta(days=number)).time())
     if int(number) not in _SERIAL_DAYS:
@@ -357,7 +363,7 @@ def _to_time(value: datetime | time | timedelta) -> time:
 
 
 def _round(value: datetime) -> datetime:
-    """Round to seconds, because spreadsheets store times as inexact fractions."""
+    """Round to whole seconds, because spreadsheets store times as inexact fractions."""
     return (value + timedelta(microseconds=500_000)).replace(microsecond=0)
 
 

@@ -1,4 +1,4 @@
-"""Table columns by kind and field, and the fields that headers in eight languages stand for."""
+"""The columns of tables by kind and field, and the fields that column headers in eight languages stand for."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ def _name_columns(texts: Sequence[str]) -> Sequence[str]:
     return tuple(f"{names}|{name}" for names, name in zip(texts, headers.NAME, strict=True))
 
 
-# Fields in export column order. Plain fields not listed here come last.
+# Fields in the order of exported columns. Plain fields that are not listed here come last.
 EVENTS: Final[Mapping[str, Sequence[str]]] = {
     IDENTITY: headers.UID,
     "title": headers.TITLE,
@@ -88,20 +88,20 @@ FIELDS: Final[Mapping[str, Mapping[str, Field]]] = {
 
 # Marks a column that is not imported.
 IGNORED: Final = ""
-# Headers from The Events Calendar begin with the record's kind.
+# The Events Calendar's headers begin with the kind of the records.
 PREFIXES: Final = {"events": "event ", "venues": "venue ", "organizers": "organizer "}
 # Fields that can have several columns in a table.
 REPEATABLE: Final = frozenset({"categories", "tags", "organizer"})
 
 
 def normalize(header: str) -> str:
-    """Fold a header's case and accents, and remove punctuation."""
+    """Ignore a header's case and accents, and remove punctuation."""
     return " ".join(re.sub(r"[\W_]+", " ", fold(header)).split())
 
 
 @cache
 def list_synonyms(kind: str) -> Mapping[str, tuple[str, frozenset[str]]]:
-    """Return the field and languages for each normalized header. If several fields match, the first one counts."""
+    """Return the field and the languages for each normalized header. If several fields match, use the first one."""
     found: dict[str, tuple[str, frozenset[str]]] = {}
     for field, texts in TABLE_KINDS[kind].items():
         for language, names in zip(ORDER, texts, strict=True):
@@ -119,7 +119,7 @@ def _add(found: dict[str, tuple[str, frozenset[str]]], name: str, field: str, la
 
 
 def find_field(kind: str, header: str) -> tuple[str, frozenset[str]]:
-    """Return a header's field and the languages in which it has this meaning; IGNORED if there is none."""
+    """Return a header's field, and the languages in which the header has this meaning. IGNORED means no field."""
     synonyms, name = list_synonyms(kind), normalize(header)
     unknown = (IGNORED, frozenset[str]())
     return synonyms.get(name) or synonyms.get(name.removeprefix(PREFIXES[kind])) or unknown
@@ -131,7 +131,7 @@ def get_header(kind: str, field: str, language: str) -> str:
 
 
 def guess_kind(texts: Iterable[str]) -> str:
-    """Guess a table's kind. A start date means events; otherwise, most prefixed headers, then most known headers."""
+    """Guess a table's kind. A start date means events; otherwise, count prefixed headers, then known headers."""
     names = list(texts)
     fields = {kind: {find_field(kind, name)[0] for name in names} - {IGNORED} for kind in TABLE_KINDS}
     if "start_date" in fields["events"]:
@@ -141,6 +141,9 @@ def guess_kind(texts: Iterable[str]) -> str:
 
 
 def guess_language(kind: str, texts: Iterable[str]) -> str:
-    """Guess the language of most headers; in a tie, use the first language, starting with English."""
+    """Guess the language of most headers.
+
+    In a tie, use the first of these languages; English comes before all others.
+    """
     languages = [language for text in texts for language in find_field(kind, text)[1]]
     return max(ORDER, key=languages.count)

@@ -1,4 +1,4 @@
-"""Converts a row's cells to API values."""
+"""Converts the cells of a row to values for the API."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ from kalends.imports.rules.table_cells import Cell, Moment
 from kalends.imports.rules.table_headers import FIELDS, IDENTITY, REPEATABLE
 
 MAX_IDENTITY_LENGTH: Final = 1000
-# An end before the start means the next day. If the event would then last longer than this, a person must confirm it.
+# If the end is before the start, the event ends the next day. If it then lasts longer than this, a person must
+# confirm.
 MAX_OVERNIGHT: Final = timedelta(hours=12)
 TIME_FIELDS: Final = ("start_date", "start_time", "end_date", "end_time")
 NAME_FIELDS: Final = {"events": "title", "venues": "venue", "organizers": "organizer"}
@@ -32,7 +33,7 @@ _WORDS: Final = {
     "event_status": table_cells.EVENT_STATES,
     "currency_position": table_cells.POSITIONS,
 }
-# Types that restrict the values of fields not in `FIELDS`; the API checks all values again.
+# Types that restrict the values of fields outside `FIELDS`. The API checks all values again.
 _TYPES: Final[Mapping[str, Type]] = {
     "all_day": params.BOOLEAN,
     "image": params.IMAGE,
@@ -58,7 +59,7 @@ def _read_cell(name: str, type_: Type | None, cell: Cell) -> Any:
 
 
 def _says_nothing(kind: str, name: str) -> bool:
-    """Return whether an empty cell leaves the field's value unchanged instead of clearing it."""
+    """Return whether an empty cell leaves the value of the field unchanged instead of clearing it."""
     type_ = _find_type(kind, name)
     schema = type_.schema if type_ else {}
     is_limited = schema.get("type") in ("boolean", "number", "integer") or "enum" in schema
@@ -67,14 +68,14 @@ def _says_nothing(kind: str, name: str) -> bool:
 
 @dataclass(slots=True)
 class RowValues:
-    """A row's values by field, and the problems in its cells."""
+    """The values of a row by field, and the problems in its cells."""
 
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
     problems: dict[str, Message] = field(default_factory=dict[str, Message])
 
 
 def read_row(kind: str, cells: Mapping[str, Sequence[Cell]], order: Mapping[str, str]) -> RowValues:
-    """Read a row's cells by field. `order` is the day and month order in date columns."""
+    """Read the cells of a row by field. `order` is the order of day and month in date columns."""
     row = RowValues()
     for name, values in cells.items():
         try:
@@ -112,7 +113,7 @@ def _require(row: RowValues, name: str) -> None:
 
 
 def make_identity(kind: str, fields: Mapping[str, Any]) -> str:
-    """Return a record's identity in its source, or a fingerprint of name, start and place."""
+    """Return a record's identity in its source. If there is none, return a fingerprint of name, start and place."""
     if given := str(fields.get(IDENTITY) or ""):
         return given[:MAX_IDENTITY_LENGTH]
     start = fields.get("start_date")
@@ -127,7 +128,7 @@ def _to_list(value: Any) -> list[str]:
 
 
 def make_values(kind: str, fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the API parameters for a row's fields. Raise InvalidValue if they do not fit together."""
+    """Return the API parameters for the fields of a row. Raise InvalidValue if the fields contradict each other."""
     special = (
         {IDENTITY, *TIME_FIELDS, "all_day", "timezone", "venue", "organizer"} if kind == "events" else {IDENTITY}
     )
@@ -160,7 +161,7 @@ def _make_times(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 
 def _find_moments(fields: Mapping[str, Any]) -> tuple[Moment, Moment | None]:
-    """Return start and end from the date and time columns; the start time column may contain both times."""
+    """Return start and end from the date and time columns. The start time column may contain both times."""
     start_day, end_day = fields["start_date"], fields.get("end_date")
     if start_day.day is None:
         raise InvalidValue("must be a date, such as 2026-11-16 or 16.11.2026.")
@@ -178,7 +179,7 @@ def _combine(day: Moment, own_time: Moment | None) -> Moment:
 
 
 def _complete_end(start: Moment, end: Moment) -> Moment:
-    """Add a missing day to the end: the start's day, or the next day if the event ends after midnight."""
+    """Add a missing day to the end: the day of the start, or the next day if the event ends after midnight."""
     if end.day is not None or start.day is None:
         return end
     is_next_day = (end.time_of_day or time()) < (start.time_of_day or time())
@@ -186,7 +187,7 @@ def _complete_end(start: Moment, end: Moment) -> Moment:
 
 
 def find_question(fields: Mapping[str, Any]) -> Message | None:
-    """Return a question if an event ends before it starts and probably does not end on the next day."""
+    """Return a question if an event ends before it starts, unless it probably ends the next day."""
     start, end = _find_moments(fields)
     if fields.get("all_day") or not (start.day and start.time_of_day and end and end.time_of_day):
         return None

@@ -40,15 +40,15 @@ class PreviewCell(TypedDict):
 
 
 class PreviewRow(TypedDict):
-    """A preview row, with its cells in column order."""
+    """A row in the preview, with its cells in column order."""
 
     row: int
     cells: list[PreviewCell]
-    problem: Message | None  # concerns the whole row
+    problem: Message | None  # about the row as a whole
 
 
 class TableReading(NamedTuple):
-    """A table: its columns, its records and rejections, and a preview that marks invalid cells."""
+    """A table: its columns, records and rejections, and a preview in which invalid cells are marked."""
 
     columns: list[Column]
     source: ParsedSource
@@ -57,7 +57,7 @@ class TableReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    number: int  # row number as shown in a spreadsheet
+    number: int  # row number as shown in the spreadsheet
     cells: Sequence[Cell]
 
 
@@ -66,17 +66,17 @@ class _Table:
     kind: str
     headers: list[str]
     fields: list[str]  # one field per column
-    order: Mapping[str, str]  # day and month order by field
+    order: Mapping[str, str]  # order of day and month, by field
     rows: list[_Row]
 
 
 def read_rows(
     rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str] | None, defaults: Mapping[str, Any]
 ) -> TableReading:
-    """Read a table's rows, including its header. Raise InvalidValue if it is too large or empty.
+    """Read the rows of a table, including its header. Raise InvalidValue if the table is too large or empty.
 
-    `mapping` maps headers to fields, with an empty field for columns to skip; other headers are guessed. `defaults`
-    can contain `kind`, `timezone`, `date_order` (dmy or mdy) and `duration_minutes`.
+    `mapping` maps headers to fields, and headers of columns to skip to an empty field. The fields of all other
+    headers are guessed. `defaults` can contain `kind`, `timezone`, `date_order` (dmy or mdy) and `duration_minutes`.
     """
     table = _make_table(rows, mapping or {}, defaults)
     columns: list[Column] = [
@@ -112,13 +112,13 @@ class _Reader:
             self.preview.append(_make_preview(table, row, read, problem))
 
     def list_records(self) -> list[ImportedRecord]:
-        """Return all records, starting with the places that events link to."""
+        """Return all records, starting with the places to which events link."""
         meant = self.places.find_meant()
         events = [replace(record, links=resolve(record.links, meant)) for record in self.records]
         return [*self.places.list_records(meant), *events]
 
     def _add_record(self, row: _Row, read: RowValues) -> Message | None:
-        """Add a row's record, or return the reason for its rejection."""
+        """Add the record for a row, or return why the row is rejected."""
         kind, identity = self._table.kind, table_values.make_identity(self._table.kind, read.fields)
         try:
             if len(row.cells) > len(self._table.headers):
@@ -188,7 +188,10 @@ def _make_table(rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str], defa
 
 
 def _clean_cell(cell: Cell) -> Cell:
-    """Strip spaces around text. Keep line breaks: a final one marks a single name that contains semicolons."""
+    """Strip spaces around text.
+
+    Keep line breaks, because a final line break marks a single name that contains semicolons.
+    """
     if not isinstance(cell, str):
         return cell
     text = cell.replace("\r\n", "\n").strip(" \t\u00a0")
@@ -202,7 +205,7 @@ def _trim(row: list[Cell]) -> list[Cell]:
 
 
 def _find_header_row(rows: list[list[Cell]], mapping: Mapping[str, str]) -> int:
-    """Return the index of the header: the row near the top with the most known headers."""
+    """Return the index of the header row. It is the row near the top with the most known headers."""
     known = [
         (sum(1 for cell in row if _is_header(cell, mapping)), -index)
         for index, row in enumerate(rows[:_MAX_ROWS_BEFORE_HEADER])
@@ -219,7 +222,7 @@ def _is_header(cell: Cell, mapping: Mapping[str, str]) -> bool:
 
 
 def _make_headers(row: list[Cell]) -> list[str]:
-    """Return unique headers; a column without a header is named by its number."""
+    """Return unique headers. A column without a header is named by its number."""
     cells = _trim(row)
     if len(cells) > MAX_COLUMNS:
         raise InvalidValue("has more than {maximum} columns.", maximum=MAX_COLUMNS)
@@ -234,7 +237,7 @@ def _make_headers(row: list[Cell]) -> list[str]:
 def _choose_fields(
     kind: str, headers: list[str], mapping: Mapping[str, str], columns: Sequence[list[Cell]]
 ) -> list[str]:
-    """Return the field for each column, from the mapping or a guess. Most fields can have only one column."""
+    """Return the field for each column, from the mapping or by guessing. Most fields can have only one column."""
     fields: list[str] = []
     taken = {mapping[header] for header in headers if header in mapping}
     guesses = [_guess_field(kind, header, cells) for header, cells in zip(headers, columns, strict=True)]
@@ -252,7 +255,10 @@ def _choose_fields(
 
 
 def _guess_field(kind: str, header: str, cells: list[Cell]) -> str:
-    """Guess a column's field by its header; a column such as “Beginn” that mostly contains times is a time column."""
+    """Guess a column's field from its header.
+
+    A column such as “Beginn” is a time column if it mostly contains times.
+    """
     base = header.rpartition(" (")[0] if header.endswith(")") and header[-2:-1].isdecimal() else header
     name = table_headers.find_field(kind, base)[0]
     if name in ("start_date", "end_date") and sum(map(table_cells.is_time_only, cells)) * 2 > len(cells):
@@ -261,7 +267,7 @@ def _guess_field(kind: str, header: str, cells: list[Cell]) -> str:
 
 
 def _find_unused(table: _Table, mapping: Mapping[str, str]) -> dict[str, bool]:
-    """Return the headers of non-empty columns that are not imported, and whether they unexpectedly contain times."""
+    """Return the headers of non-empty columns that are not imported, and whether they contain times unexpectedly."""
     unused: dict[str, bool] = {}
     for index, (header, name) in enumerate(zip(table.headers, table.fields, strict=True)):
         cells = _list_cells(table.rows, index)
@@ -271,7 +277,7 @@ def _find_unused(table: _Table, mapping: Mapping[str, str]) -> dict[str, bool]:
 
 
 def _list_cells(rows: list[_Row], index: int) -> list[Cell]:
-    """Return a column's non-empty values."""
+    """Return the non-empty values of a column."""
     cells = [row.cells[index] for row in rows if index < len(row.cells)]
     return [cell for cell in cells if cell not in ("", None)]
 
@@ -305,7 +311,7 @@ def _make_preview(table: _Table, row: _Row, read: RowValues, problem: Message | 
 
 
 def find_span(records: Sequence[ImportedRecord], defaults: Mapping[str, Any]) -> tuple[datetime, datetime] | None:
-    """Return the first and last instant of the events; None if there are none."""
+    """Return the first and last instant of the events, or None if there are no events."""
     instants: list[datetime] = []
     for record in records if records and records[0].kind == "events" else ():
         zone = str(record.values.get("timezone") or defaults.get("site_timezone") or "UTC")

@@ -1,4 +1,4 @@
-"""Queries for the import lists in the API and the console, and for uploaded files."""
+"""Queries for the lists of imports in the API and the console, and for uploaded files."""
 
 from collections.abc import Sequence
 from typing import Final, LiteralString
@@ -77,7 +77,7 @@ async def find_source(tx: Transaction, source_id: int) -> Record | None:
 async def list_runs(
     tx: Transaction, *, source_id: int | None = None, before: int | None = None, limit: int = 50
 ) -> list[Record]:
-    """Return runs before an ID, for one or all sources, newest first."""
+    """Return runs older than a run ID, for one or all sources, newest first."""
     of_source = Sql("AND r.source_id = ?", source_id) if source_id is not None else Sql("")
     earlier = Sql("AND r.id < ?", before) if before is not None else Sql("")
     return await tx.fetch_all(Sql(RUNS, tx.site.id) + of_source + earlier + Sql("ORDER BY r.id DESC LIMIT ?", limit))
@@ -88,7 +88,7 @@ async def find_run(tx: Transaction, run_id: int) -> Record | None:
 
 
 async def find_busy_run(tx: Transaction, source_id: int) -> int | None:
-    """Return the ID of a source's run that is being planned or applied, or None."""
+    """Return the ID of the run of a source that is being planned or applied, or None."""
     busy = "WHERE site_id = ? AND source_id = ? AND state IN ('planning', 'applying')"
     run_id: int | None = await tx.fetch_value(Sql("SELECT max(id) FROM import_runs " + busy, tx.site.id, source_id))
     return run_id
@@ -121,7 +121,7 @@ async def list_rows(
     after: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return a plan's rows after a row number, optionally filtered by action and state."""
+    """Return the rows of a plan after a row number, optionally filtered by action and state."""
     of_actions = Sql("AND action = ANY(?)", list(actions)) if actions is not None else Sql("")
     of_states = Sql("AND state = ANY(?)", list(states)) if states is not None else Sql("")
     plan = Sql(SELECT_ROWS + " WHERE site_id = ? AND run_id = ? AND number > ?", tx.site.id, run_id, after)

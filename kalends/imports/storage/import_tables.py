@@ -45,7 +45,7 @@ IMPORTED_FIELDS: Final = ("values", "columns", "links", "wanted_id", "is_linked"
 
 
 def encode_imported(record: ImportedRecord) -> dict[str, Any]:
-    """Return the plain JSON that a plan row stores for a record."""
+    """Return the JSON that a plan row stores for a record."""
     stored = {name: getattr(record, name) for name in IMPORTED_FIELDS}
     encoded: dict[str, Any] = orjson.loads(encode(stored))
     return encoded
@@ -78,7 +78,7 @@ async def find_source(tx: Transaction, source_id: int) -> Record | None:
 
 
 async def find_source_by_origin(tx: Transaction, url: str, name: str) -> int | None:
-    """Return the source with this address or, if the address is empty, with this file name."""
+    """Return the source with this address. If the address is empty, return the source with this file name."""
     where = "WHERE site_id = ? AND kind <> 'tec' AND url = ? AND (url <> '' OR name = ?)"
     query = Sql("SELECT min(id) FROM import_sources " + where, tx.site.id, url, name)
     source_id: int | None = await tx.fetch_value(query)
@@ -90,7 +90,7 @@ async def remove_source(tx: Transaction, source_id: int) -> None:
 
 
 async def find_due_sources(database: Database, limit: int = 100) -> list[Record]:
-    """Return `site_id` and `id` for at most `limit` due sources across all sites."""
+    """Return `site_id` and `id` of at most `limit` due sources on all sites."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM due_imports(?)", limit))
 
 
@@ -135,7 +135,7 @@ async def find_item(tx: Transaction, source_id: int, key: Key) -> Record | None:
 
 
 async def list_items_of_records(tx: Transaction, kind: str, record_ids: Collection[int]) -> list[Record]:
-    """Return the items for these records in all sources, with the sources' ranks."""
+    """Return the items for these records in all sources, with the rank of each source."""
     query = (
         "SELECT i.record_id, i.source_id, i.source_values, i.stored_values, s.trust_rank FROM import_items i "
         "JOIN import_sources s ON s.site_id = i.site_id AND s.id = i.source_id "
@@ -150,9 +150,9 @@ async def list_source_items(tx: Transaction, source_id: int, kind: str, record_i
 
 
 async def note_absences(tx: Transaction, source_id: int, absent: Collection[tuple[str, str, str]]) -> None:
-    """Increment the absence count of absent items, and mark all other items as seen.
+    """Increment the absence count of absent items, and mark all other items as present.
 
-    An item absent more than once keeps its count until a row restores its record and saves the item.
+    If an item was absent more than once, its count remains until a row restores the record and saves the item.
     """
     statement = """
         UPDATE import_items i SET absences = CASE WHEN a.kind IS NOT NULL THEN i.absences + 1
@@ -221,7 +221,7 @@ async def change_row(tx: Transaction, row: Record, values: Columns) -> None:
 async def list_next_rows(
     tx: Transaction, run_id: int, numbers: Collection[int] | None, limit: int | None = None
 ) -> list[Record]:
-    """Return the next pending rows, in order. With `numbers`, return only these rows, even undecided ones."""
+    """Return the next pending rows, in order. If `numbers` is given, return only these rows, even undecided ones."""
     chosen = Sql("AND state = 'pending'")
     if numbers is not None:
         chosen = Sql("AND state IN ('pending', 'waiting') AND number = ANY(?)", list(numbers))
@@ -231,13 +231,13 @@ async def list_next_rows(
 
 
 async def find_needed_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> set[int]:
-    """Return the numbers of pending rows that create or link records with these kinds and identities."""
+    """Return the numbers of pending rows that create or link the records with these kinds and identities."""
     rows = await _list_rows_by_key(tx, run_id, keys)
     return {row["number"] for row in rows if row["state"] == "pending" and row["action"] in ("new", "linked")}
 
 
 async def list_undecided_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> list[Record]:
-    """Return the rows with these kinds and identities that need a person's decision."""
+    """Return the rows with these kinds and identities that still need a decision by a person."""
     rows = await _list_rows_by_key(tx, run_id, keys)
     return [row for row in rows if row["state"] == "waiting" and row["action"] == "duplicate"]
 
@@ -254,7 +254,7 @@ async def _list_rows_by_key(tx: Transaction, run_id: int, keys: Collection[tuple
 
 
 async def list_linking_rows(tx: Transaction, run_id: int, kind: str, identity: str) -> list[Record]:
-    """Return the waiting event rows that link to a venue or organizer but need no decision themselves."""
+    """Return the waiting rows of events that link to a venue or organizer, but need no decision themselves."""
     link = "venue" if kind == "venues" else "organizer"
     waiting = Sql(SELECT_ROWS + OF_RUN + " AND state = 'waiting' AND action <> 'duplicate'", tx.site.id, run_id)
     linking = Sql("AND imported -> 'links' -> ?::text @> to_jsonb(?::text) ORDER BY number", link, identity)
@@ -262,7 +262,7 @@ async def list_linking_rows(tx: Transaction, run_id: int, kind: str, identity: s
 
 
 async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
-    """Return the source's records that users have marked as different from an event, with the event IDs."""
+    """Return the source's records that users have declared different from an event, with the IDs of the events."""
     query = (
         "SELECT r.kind, r.identity, r.recurrence_id, r.different_from FROM import_rows r "
         "JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id "
@@ -281,7 +281,7 @@ async def count_states(tx: Transaction, run_id: int) -> dict[str, int]:
 
 
 async def has_unsettled_rows(tx: Transaction, run_id: int) -> bool:
-    """Return whether rows are pending, waiting or failed, or a record is missing for the first time."""
+    """Return whether any rows are pending, waiting or failed, or a record is missing for the first time."""
     unsettled = " AND (state IN ('pending', 'waiting', 'failed') OR action = 'gone' AND state = 'skipped')"
     rows = Sql("SELECT EXISTS (SELECT FROM import_rows" + OF_RUN + unsettled + ")", tx.site.id, run_id)
     return bool(await tx.fetch_value(rows))
@@ -292,7 +292,7 @@ async def remove_rows(tx: Transaction, run_id: int) -> None:
 
 
 async def remove_unchanged_runs(tx: Transaction, source_id: int, run_id: int) -> None:
-    """Remove earlier scheduled runs without changes, which the latest run makes redundant."""
+    """Remove earlier scheduled runs without changes. The latest run makes them redundant."""
     unchanged = OF_SOURCE + " AND state = 'unchanged' AND user_id IS NULL AND id < ?"
     await tx.execute(Sql("DELETE FROM import_runs" + unchanged, tx.site.id, source_id, run_id))
 
@@ -305,7 +305,7 @@ async def release_stale_runs(tx: Transaction, source_id: int, cutoff: datetime) 
 
 
 async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
-    """Close a source's open plans, which this run's plan replaces."""
+    """Close the open plans of a source, because this run's plan replaces them."""
     statement = """
         UPDATE import_runs r SET finished_at = ?, state = CASE WHEN EXISTS (SELECT FROM import_rows w
             WHERE w.site_id = r.site_id AND w.run_id = r.id AND w.state = 'applied')
@@ -316,7 +316,10 @@ async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
 
 
 async def list_own_changes(tx: Transaction, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], list[str]]:
-    """Return the fields changed by the server since the import, by kind and ID; skip records edited by people."""
+    """Return the fields that the server has changed since the import, by kind and ID.
+
+    Skip records that people edited.
+    """
     query = """
         WITH written AS (SELECT k.kind, k.record_id, max(r.revision) AS revision
             FROM unnest(?::text[], ?::bigint[]) AS k (kind, record_id)
@@ -337,7 +340,7 @@ async def list_own_changes(tx: Transaction, keys: Sequence[tuple[str, int]]) -> 
 async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
     """Return a run's change log entries, newest first, without derived entries.
 
-    The query merges the rows' revision ranges, because a range join might compare each row with each entry.
+    The query merges the revision ranges of the rows, because a range join might compare each row with each entry.
     """
     query = """
         WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
@@ -352,7 +355,7 @@ async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
 
 
 async def list_account_rows(tx: Transaction, run_id: int) -> list[Record]:
-    """Return the rows for accounts that a run created or changed, except accounts that existed before the move-in."""
+    """Return the rows of accounts that a run created or changed, except accounts that existed before the move-in."""
     query = """
         SELECT r.action, r.identity, r.title, r.record_id, r.changes FROM import_rows r
         JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id
@@ -364,7 +367,7 @@ async def list_account_rows(tx: Transaction, run_id: int) -> list[Record]:
 
 
 async def list_edited_records(tx: Transaction, revision: int) -> set[tuple[str, int]]:
-    """Return the kind and ID of records edited since a revision, not counting changes by imports."""
+    """Return the kind and ID of the records that were edited after a revision, other than by imports."""
     query = """
         WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
             FROM import_rows WHERE site_id = ? AND first_revision IS NOT NULL AND revision >= ?)
@@ -377,7 +380,7 @@ async def list_edited_records(tx: Transaction, revision: int) -> set[tuple[str, 
 
 
 async def accept_waiting(tx: Transaction, run_id: int, action: str) -> None:
-    """Mark an action's waiting rows as pending."""
+    """Mark the waiting rows with an action as pending."""
     waiting = OF_RUN + " AND action = ? AND state = 'waiting'"
     await tx.execute(Sql("UPDATE import_rows SET state = 'pending'" + waiting, tx.site.id, run_id, action))
 
@@ -386,7 +389,7 @@ async def accept_waiting(tx: Transaction, run_id: int, action: str) -> None:
 
 
 async def _next_id(tx: Transaction, table: LiteralString) -> int:
-    """Return the next ID. The caller's site lock prevents duplicates."""
+    """Return the next ID. The caller holds the site lock, which prevents duplicates."""
     number: int = await tx.fetch_value(
         Sql("SELECT coalesce(max(id), 0) + 1 FROM " + table + " WHERE site_id = ?", tx.site.id)
     )

@@ -1,6 +1,6 @@
 """Media library storage: a directory or an S3-compatible bucket.
 
-A key contains its file's hash, so a file never changes; storing it again only updates its modification time.
+A key contains the hash of its file, so a file never changes. Storing a file again only updates its modification time.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from kalends.core.image_types import BY_EXTENSION, read_key
 
-# The content behind a name never changes, so responses can be cached indefinitely.
+# The content behind a file name never changes, so responses can be cached indefinitely.
 IMMUTABLE_CACHE_CONTROL: Final = "public, max-age=31536000, immutable"
 INCOMING: Final = "incoming"
 
@@ -210,7 +210,7 @@ def remove_work_directory(directory: Path) -> None:
 
 
 def remove_old_work(root: Path, cutoff: datetime) -> int:
-    """Remove directories left behind by killed processes; return their number."""
+    """Remove directories left behind by killed processes; return how many were removed."""
     removed = 0
     for path in (root / INCOMING).glob("*"):
         with suppress(FileNotFoundError):  # The owning process may remove it at the same time.

@@ -26,7 +26,7 @@ QUALITY: dict[str, dict[str, Any]] = {
 
 
 class UnreadableImage(Exception):
-    """The image is rejected; the text is a code that the server maps to a message."""
+    """Raised if the image is rejected. The text is a code that the server maps to a message."""
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def find_hue(image: Any) -> int | None:
 
 
 def verify_images(job: dict[str, Any]) -> dict[str, Any]:
-    """Decode all of a job's files; report the first one that cannot be decoded."""
+    """Decode all of a job's files, and report the first one that cannot be decoded."""
     for source, codec in job["files"]:
         try:
             read_image(source, codec, job["most_pixels"], job["longest_edge"])
@@ -109,7 +109,10 @@ def read_image(source: str, codec: str, max_pixels: int, max_edge: int) -> Any:
 
 
 def to_web_mode(image: Any) -> Any:
-    """Convert to gray or RGB, with transparency if present; leave CMYK to `to_srgb`, which needs its profile."""
+    """Convert to gray or RGB, with transparency if present.
+
+    Leave CMYK to `to_srgb`, which needs the image's profile.
+    """
     if image.mode.startswith("I"):  # 16-bit gray
         image = image.point(lambda value: value / 256).convert("L")
     if image.has_transparency_data:
@@ -170,7 +173,10 @@ def write_image(image: Any, path: str, codec: str) -> None:
 
 
 class OutputFile(io.FileIO):
-    """A file that hides its descriptor, because Pillow would write to it directly without reporting a full disk."""
+    """A file that hides its descriptor.
+
+    Given one, Pillow would write to it directly, without reporting a full disk.
+    """
 
     def fileno(self) -> int:
         raise io.UnsupportedOperation("fileno")

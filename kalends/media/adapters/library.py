@@ -47,7 +47,10 @@ class ImageFile:
 
 
 class FileRefused(InvalidValue):
-    """One of several files is not an acceptable image. The message is for operators and begins with the file name."""
+    """Raised if one of several files is not an acceptable image.
+
+    The message is for operators and begins with the file name.
+    """
 
 
 class ImageWorker:
@@ -160,7 +163,7 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """The result of fetching an image; `image` is None if it has not changed since the last fetch."""
+    """The result of fetching an image. If `image` is None, the image has not changed since the last fetch."""
 
     image: StoredImage | None
     etag: str
@@ -177,17 +180,16 @@ class ImageSizes:
 
 
 class MissingFile(Exception):
-    """A file that a record needs is missing. This error is only for operators."""
+    """Raised if a file that a record needs is missing. This error is only for operators."""
 
 
 @contextmanager
 def translate_storage_errors() -> Iterator[None]:
-    """Translate disk and bucket errors to ApiErrors with a 5xx status, since they may be temporary."""
+    """Translate disk and bucket errors to ApiErrors with a 5xx status, because they may be temporary."""
     try:
         yield
     except (TimeoutError, ConnectionError):
-        # Neither comes from the storage: disks do not raise these errors, and the bucket adapter raises different
-        # ones.
+        # Storage does not raise these: disks never do, and the bucket adapter raises different errors.
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -232,7 +234,7 @@ class Library:
         try:
             yield directory
         finally:
-            # The removal bypasses the limit on waiting operations, so nothing is left behind.
+            # The removal bypasses the limit on waiting operations, so the directory is always removed.
             await asyncio.get_running_loop().run_in_executor(self._threads, remove_work_directory, directory)
 
     async def store_image(self, site_id: int, path: Path, *, title: str = "") -> StoredImage:
@@ -267,7 +269,10 @@ class Library:
         await self._run_in_thread(self._files.put, image_types.make_key(site_id, name), path)
 
     async def fetch(self, site_id: int, url: str, *, etag: str = "", last_modified: str = "") -> FetchResult:
-        """Fetch an image within all limits. With the last response's validators, fetch it only if it has changed."""
+        """Fetch an image within all limits.
+
+        If validators of the last response are given, fetch only a changed image.
+        """
         accept = {"Accept": ", ".join(image_types.BY_MIME)}
         request_headers = {**accept, **make_validators(etag, last_modified)}
         async with self.open_work_directory() as directory:
@@ -331,7 +336,7 @@ class Library:
         return name, size
 
     async def _run_in_thread[**P, T](self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Run storage work in a separate thread pool, so hanging storage blocks nothing else."""
+        """Run storage work in a separate thread pool, so unresponsive storage blocks nothing else."""
         if self._waiting >= MAX_WAITING:
             raise _unreachable_error()
         self._waiting += 1

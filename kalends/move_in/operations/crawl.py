@@ -1,8 +1,8 @@
 """Reads a whole WordPress site with The Events Calendar into a snapshot.
 
-Each pass reads the lists and then single events. The crawl ends when two passes agree, because a change during a pass
-shifts the pages. An interrupted crawl resumes. A later crawl reads only events whose modification time or list
-content differs, and skips the second pass if its first pass agrees with the previous crawl's last one.
+Each pass reads the lists and then single events. A change during a pass shifts the pages, so the crawl ends only when
+two passes agree. An interrupted crawl can be resumed. A later crawl reads only events whose modification time or list
+content has changed. It skips the second pass if its first pass agrees with the last pass of the previous crawl.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ MAX_PAGE_SIZE: Final = 100
 MAX_EXCESS: Final = 1.1
 MAX_LISTED: Final = 1_000_000
 NOT_FETCHED: Final = 0  # the status of a file that could not be fetched
-# Snapshot header that stores the event's list hashes as they were before the event was read.
+# Snapshot header with the hashes of an event in the lists, as they were before the event was read.
 LISTED: Final = "listed"
 # Event fields compared in lists, besides the modification time. Other fields change without an edit.
 COMPARED_FIELDS: Final = (
@@ -78,7 +78,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """A list as read: record totals before and after reading, and modification times and hashes by record ID."""
+    """A list as read: record totals before and after reading, and each record's modification time and hash by ID."""
 
     totals: tuple[int | None, int | None]
     modified: Mapping[int, str]
@@ -146,7 +146,7 @@ class Crawl:
     max_file_bytes: int = MAX_FILE_BYTES
     passes: int = 0
     warnings: list[Message] = field(default_factory=list[Message])
-    # Records already read by ID because they are missing from lists.
+    # Records that were read by ID because no list contains them.
     unlisted: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     # Maximum number of records per request. It halves after a timeout and then grows again.
     page_size: int = MAX_PAGE_SIZE
@@ -171,7 +171,7 @@ class Crawl:
 
     async def read_all(self, old_urls: Iterable[str]) -> None:
         read_object(_require(await self.fetch(SETTINGS)))
-        await self.fetch(DEFAULT_LIST)  # only for the number of events per page
+        await self.fetch(DEFAULT_LIST)  # only to learn the number of events per page
         await self.read_comments()
         known = None if self.full else self.snapshot.read_fact("lists")
         while True:
@@ -193,7 +193,7 @@ class Crawl:
         await self.read_files()
 
     async def read_comments(self) -> None:
-        """Read which posts have comments, to count what is not imported. Plugins often disable comments."""
+        """Read which posts have comments, to report how many are not imported. Plugins often disable comments."""
         first = await self.fetch(COMMENTS)
         pages = count_pages(first.headers) if first.status == 200 else 1
         for page in range(2, pages + 1) if pages <= MAX_COMMENT_PAGES else ():
@@ -217,12 +217,12 @@ class Crawl:
         return "tec/v1" in self.snapshot.read_fact("namespaces", [])
 
     async def read_list(self, address: str) -> ListState:
-        """Read all pages of a list. A page past the end means that the list has become shorter."""
+        """Read all pages of a list. A page past the end means that the list got shorter."""
         first, size = await self.fetch_first(address)
         self.count_page()
         if first.status == 404 and address.startswith("tribe/"):
             self.keep(address, first)
-            return ListState((0, 0), {})  # Older TEC versions answer this for an empty list.
+            return ListState((0, 0), {})  # older TEC versions respond like this if a list is empty
         items = read_items(_require(_make_exchange(address, first, self.number)))
         size, total = _find_page_size(first, len(items), size), read_total(first.headers)
         last_page = _limit_pages(address, first, size)
@@ -240,14 +240,15 @@ class Crawl:
                 return
             entries = read_items(_require(self.keep(page_address(address, page), answer)))
             if all(entry["id"] in modified for entry in entries):
-                last_page = min(last_page, page)  # The page only repeats known records.
+                last_page = min(last_page, page)  # The page contains only known records.
             modified.update(_read_modified(entries))
             hashes.update(_hash_items(entries))
             if page == last_page:
                 last_total = read_total(answer.headers)
 
         await self.for_each("", range(2, last_page + 1), read)
-        # Store the number of valid pages: if the list has become shorter, pages from an earlier crawl remain.
+        # Store the number of valid pages: if the list got shorter, the snapshot still holds further pages of an
+        # earlier crawl.
         self.keep(address, replace(first, headers={**first.headers, "x-wp-totalpages": str(last_page)}))
         return ListState((total, last_total), modified, hashes)
 
@@ -256,7 +257,7 @@ class Crawl:
         self.progress(Progress("lists", *self.pages))
 
     async def fetch_first(self, address: str) -> tuple[Answer, int]:
-        """Fetch a list's first page, as large as the site can send in time; return the answer and the page size."""
+        """Fetch a list's first page, as large as the site can send in time. Return the answer and the page size."""
         while True:
             size = min(read_page_size(address), self.page_size)
             try:
@@ -342,7 +343,7 @@ class Crawl:
                 await self.fetch(wp_address(kind, record_id))
 
     def list_events(self, states: Mapping[str, ListState]) -> dict[int, dict[str, tuple[str, str]]]:
-        """Return each event's modification time and hash, by event ID and list namespace."""
+        """Return each event's modification time and hash in each list namespace, by event ID."""
         events: dict[int, dict[str, tuple[str, str]]] = {}
         for address in (WP_LISTS["events"], TRIBE_LISTS["events"], TEC_EVENTS):
             state = states.get(address, ListState((0, 0), {}))
@@ -360,12 +361,15 @@ class Crawl:
             return stored.crawl == self.number
         if {modified for modified, _ in listed.values()} != {_normalize_time(read_object(stored).get("modified"))}:
             return False
-        # Past events leave the wp/v2 list, so compare only lists that contained the event before.
+        # Past events disappear from the wp/v2 list, so compare only lists that contained the event before.
         before: dict[str, str] = orjson.loads(stored.headers.get(LISTED, "{}"))
         return all(before.get(name, value) == value for name, (_, value) in listed.items())
 
     async def read_event(self, record_id: int, listed: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """Read an event from both APIs. Store the wp/v2 response last: if it is missing, both are read again."""
+        """Read an event from both APIs.
+
+        Store the wp/v2 response last: if it is missing, a resumed crawl reads both again.
+        """
         address = wp_address("events", record_id)
         answer = await self.fetch_answer(address)
         if answer.status == 401:
@@ -377,7 +381,7 @@ class Crawl:
         self.keep(address, replace(answer, headers={**answer.headers, LISTED: orjson.dumps(hashes).decode()}))
 
     async def probe_gaps(self, states: Mapping[str, ListState]) -> None:
-        """Try the IDs between known ones, because no list contains past hidden events."""
+        """Try the IDs between known ones, because past hidden events appear in no list."""
         known = set(list_single_ids(self.snapshot, "events"))
         for kind in ("media", "venues", "organizers"):
             known |= set(states[WP_LISTS[kind]].modified)
@@ -424,7 +428,10 @@ class Crawl:
         return stored is not None and (stored.status == 200 or stored.crawl == self.number)
 
     async def read_file(self, url: str) -> None:
-        """Fetch an image. If its URL starts with the home address, request it from the crawl's address instead."""
+        """Fetch an image.
+
+        If its URL starts with the old site's home address, use the address of the crawl instead.
+        """
         home = self.snapshot.read_fact("home") or self.site.url
         target = self.site.url + url.removeprefix(home) if url.startswith(home + "/") else url
         try:
@@ -437,7 +444,7 @@ class Crawl:
     # Helpers ------------------------------------------------------------------------------------
 
     async def for_each[T](self, step: str, entries: Sequence[T], read: Callable[[T], Awaitable[None]]) -> None:
-        """Read entries concurrently and stop at the first failure. Progress is not shown for an unnamed step."""
+        """Read entries concurrently and stop at the first failure. Without a step name, no progress is shown."""
         remaining = iter(entries)
         done = 0
 

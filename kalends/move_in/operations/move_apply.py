@@ -40,7 +40,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class MoveInJob:
-    """A move-in run that writes its planned rows."""
+    """Writes the planned rows of a move-in run."""
 
     database: SiteDatabase
     library: Library
@@ -54,7 +54,7 @@ class MoveInJob:
         return {self._url(identity): await self._store_image(run.site_id, identity) for identity in media}
 
     async def begin(self, tx: Transaction, run: Row, source: Row) -> OperationContext:
-        """Lock the site and return an administrator's context; records keep their authors from the old site."""
+        """Lock the site and return an administrator's context. Records keep their authors from the old site."""
         context = await make_administrator_context(tx, self.library)
         await tx.lock_site(None)
         return context
@@ -66,7 +66,7 @@ class MoveInJob:
         return self.move_in.image_urls.get(identity, "")
 
     async def _store_image(self, site_id: int, identity: str) -> FetchResult | InvalidValue:
-        """Store an image's file, or return why it is not acceptable."""
+        """Store an image's file, or return the reason for rejecting the image."""
         content, name = read_file(self.move_in, self.exchanges, identity), unquote(urlsplit(self._url(identity)).path)
         if len(content) > self.library.max_bytes:
             return InvalidValue("exceeds {limit} bytes.", limit=self.library.max_bytes)
@@ -80,7 +80,7 @@ class MoveInJob:
 
 
 async def apply_move(job: MoveInJob, progress: Progress, *, accept_deletions: bool = False) -> dict[str, int]:
-    """Apply a plan and return row counts by action and result."""
+    """Apply a plan and return the number of rows by action and result."""
     source, total = await _begin(job, accept_deletions=accept_deletions)
     run = ImportRun(job.database, job.site_id, job.run_id)
     await apply_rows(run, job, total, lambda done, known: progress("records", done, known))
@@ -151,7 +151,7 @@ async def save_addresses(tx: Transaction, source: Row, move_in: MoveIn) -> None:
 
 
 async def _read_site(tx: Transaction, source: Row, move_in: MoveIn) -> dict[str, Any]:
-    """Return what the run will change besides records, for a later undo."""
+    """Return the state of everything that the run will change besides records, to allow undoing the run."""
     current, prefixes = await site_options.read_settings(tx), await record_tables.list_prefixes(tx)
     wanted = read_settings(move_in.site)
     return {

@@ -26,10 +26,10 @@ from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
-# Safety limit: if more records than this disappear at once, a person must agree.
+# Safety limit: if more records disappear at once, a person must confirm the deletions.
 MAX_GONE: Final = 10
 MAX_GONE_SHARE: Final = 0.2
-# A record must be missing in this many runs before it moves to the trash.
+# A record moves to the trash once it has been missing in this many runs.
 MIN_ABSENCES: Final = 2
 EMPTY_HASH: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 POST_KINDS: Final = ("venues", "organizers", "events")
@@ -88,7 +88,7 @@ async def plan(
     options: Mapping[str, Any],
     input_hash: bytes,
 ) -> int:
-    """Store a run's plan and return its number. The run is `unchanged` if there is nothing to do."""
+    """Store a run's plan and return its number. If there is nothing to do, the run's status is `unchanged`."""
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         source = await require_source(tx, source_id)
         items = {(row["kind"], row["identity"]): row for row in await import_tables.list_items(tx, source_id)}
@@ -96,7 +96,7 @@ async def plan(
         keep_ids = await choose_ids(tx, items, map_ids=bool(options.get("map_ids") or facts.get("map_ids")))
         stored = await _load_rows(tx, items)
         secret, is_new_input = tx.site.secret, source["input_hash"] != input_hash
-    # Only commands plan a move-in, so this long computation blocks no requests.
+    # Only commands plan a move-in, so this long computation does not block any requests.
     records = normalize(move_in, exchanges, secret, keep_ids=keep_ids)
     made = compare(
         records, move_in, items, stored, allow_deletions=source["allow_mass_deletion"], counts=is_new_input
@@ -141,7 +141,10 @@ def compare(
     allow_deletions: bool = False,
     counts: bool = True,
 ) -> Plan:
-    """Compare records with items from earlier runs. With `counts`, count one more absence of missing records."""
+    """Compare records with the items of earlier runs.
+
+    With `counts`, count another absence for each missing record.
+    """
     rows: list[PlannedRow] = []
     unchanged: Counter[str] = Counter()
     edited: list[Key] = []
@@ -170,7 +173,10 @@ def compare(
 
 
 def _find_kind(identity: str, move_in: MoveIn) -> str:
-    """Return a rejected record's kind. Images have an address or an identity `file-…`; all others are events."""
+    """Return a rejected record's kind.
+
+    Images are identified by an address or `file-…`; all other identities are events.
+    """
     return "media" if identity in move_in.image_urls or identity.startswith("file-") else "events"
 
 
@@ -191,7 +197,7 @@ def _compare_record(record: ImportedRecord, item: Row | None) -> PlannedRow | No
 def find_changes(item: Row, now: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the fields that have changed at the source since the last run."""
     before, stored = orjson.loads(item["source_values"]), orjson.loads(item["stored_values"])
-    # JSON has no tuples, so convert the new values before comparing them with stored ones.
+    # JSON has no tuples, so convert the new values before the comparison with stored values.
     now = orjson.loads(import_tables.encode(now))
     return {
         name: {"stored": stored.get(name), "before": before.get(name), "now": now.get(name), "decision": "source"}
@@ -201,7 +207,7 @@ def find_changes(item: Row, now: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def _find_problem(record: ImportedRecord) -> Message | None:
-    """Return why the API's rules reject a record, or None if they accept it."""
+    """Return why the API would reject a record, or None if it would accept the record."""
     kind = MEDIA if record.kind == "media" else BY_NAME.get(record.kind)
     if record.kind == "media" and record.columns.get(FILE_HASH) == EMPTY_HASH:
         return Message("The file of the image is missing in the snapshot.")
@@ -258,7 +264,7 @@ def _is_present(stored: Mapping[str, Any] | None) -> bool:
 
 
 async def _load_rows(tx: Transaction, items: Mapping[Key, Row]) -> dict[Key, Mapping[str, Any] | None]:
-    """Return each item's stored record fields, or None if the imported record was deleted."""
+    """Return the stored fields of each item's record, or None if the record has been deleted."""
     found: dict[Key, Mapping[str, Any] | None] = {}
     for kind in BY_NAME.values():
         own = {key: item for key, item in items.items() if key[0] == kind.name}

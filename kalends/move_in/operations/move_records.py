@@ -32,17 +32,17 @@ from kalends.store.database import Transaction
 MAX_LOGIN: Final = 60
 MAX_NAME: Final = 100
 MAX_TRIES: Final = 100
-# An item's `fingerprint` if its account existed before the move-in.
+# The `fingerprint` of an item whose account existed before the move-in.
 MATCHED: Final = "matched"
 TRASH_FIELDS: Final = frozenset({"columns.trashed_status", "columns.trashed_at"})
-# Always written, even if unchanged; otherwise the import would replace the old site's modification time with its own.
+# Always written, even if unchanged; otherwise the import's time would replace the modification time on the old site.
 MODIFIED: Final = "columns.modified_utc"
 
 
 async def write_old_record(
     context: OperationContext, source: Row, row: Row, fetched: FetchResult | InvalidValue | None
 ) -> Applied:
-    """Apply a row. `fetched` is an image's stored file. Raise ApiError if the record is not acceptable."""
+    """Apply a row. `fetched` is the stored file of an image. Raise ApiError if the record is rejected."""
     tx = context.transaction
     if row["action"] == "gone":
         await trash_record(context, BY_NAME[row["kind"]], row["record_id"])
@@ -127,7 +127,7 @@ async def _write_image(
 
 
 def _read_image_columns(imported: ImportedRecord, author_ids: Mapping[str, int]) -> Values:
-    """Return the columns that no parameter sets: the author and the times."""
+    """Return the columns that cannot be set by a parameter: the author and the times."""
     times: Values = {
         name: datetime.fromisoformat(imported.columns[name])
         for name in ("added_at", "modified_utc")
@@ -158,7 +158,7 @@ async def _find_or_add(tx: Transaction, imported: ImportedRecord) -> tuple[int, 
 
 
 async def _read_account(tx: Transaction, imported: ImportedRecord, user_id: int | None) -> dict[str, Any]:
-    """Return an account's columns, with an acceptable, unused login and e-mail address."""
+    """Return an account's columns, with a valid login and e-mail address that no other account has."""
     login = await _find_free_login(tx, str(imported.values["login"]), user_id)
     email = _read_email(str(imported.values.get("email") or ""))
     if email and await user_tables.find_user(tx, email, email) not in (None, user_id):
@@ -172,7 +172,7 @@ async def _read_account(tx: Transaction, imported: ImportedRecord, user_id: int 
 
 
 async def _find_free_login(tx: Transaction, login: str, user_id: int | None) -> str:
-    """Return a login without unsupported characters, numbered if another account has it."""
+    """Return a login without unsupported characters, with a number if another account has the same login."""
     base = re.sub(r"[\s:<>&]+", "-", login)[:MAX_LOGIN].strip("-") or "user"
     for number in range(1, MAX_TRIES):
         candidate = add_number(base[: MAX_LOGIN - 4], number) if number > 1 else base

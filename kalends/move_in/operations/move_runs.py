@@ -81,7 +81,7 @@ class AppliedRun:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison's result; unexplained differences are either accepted or remaining."""
+    """The result of a comparison. Unexplained differences are either accepted or remaining."""
 
     result: Verification
     remaining: Sequence[Difference]
@@ -131,7 +131,7 @@ async def apply_run(
 async def verify_run(
     session: Session, run_id: int, report: Path | None, *, live: bool = False
 ) -> AsyncIterator[Step]:
-    """Compare the site with the snapshot and write the report; with `live`, read the old site again first."""
+    """Compare the site with the snapshot and write the report. With `live`, read the old site again first."""
     run = await _find_run(session, run_id)
     with _open_snapshot(run) as snapshot:
         if live:
@@ -180,7 +180,10 @@ async def _read_old_site(
 
 
 async def _find_named_networks(url: str) -> list[AllowedNetwork]:
-    """Return networks with the old site's IP addresses, which may be private because the operator chose the site."""
+    """Return networks that contain the old site's IP addresses.
+
+    They may be private, because the operator chose the site.
+    """
     target = read_target(url)
     try:
         ips = [target.ip_literal] if target.ip_literal else await resolve_host(target.host, target.port)
@@ -218,7 +221,7 @@ def _hash_input(snapshot: Snapshot) -> bytes:
 def _make_job(
     session: Session, run: Row, snapshot: Snapshot, move_in: MoveIn | None = None, *, is_same: bool = True
 ) -> MoveInJob:
-    """Return a run's job. If `is_same`, require the snapshot that the run was planned from."""
+    """Return a run's job. If `is_same`, the snapshot must be the one that the run was planned from."""
     if is_same and run["input_hash"] != _hash_input(snapshot):
         raise InvalidValue(
             "The snapshot is newer than run {number}; run `plan` again, with --snapshot to plan without a crawl.",
@@ -254,7 +257,7 @@ async def _open_source(session: Session, url: str) -> int:
 
 
 async def _find_open_source(session: Session, url: str) -> Row:
-    """Return the open move-in; `url` selects one if there are several."""
+    """Return the open move-in. If there are several, `url` selects one."""
     async with session.open() as tx:
         rows = [
             row
@@ -275,7 +278,7 @@ async def _find_run(session: Session, run_id: int) -> Row:
 
 
 async def _read_last_options(session: Session, source_id: int) -> dict[str, Any]:
-    """Return the last run's planning options, for the next run."""
+    """Return the last run's planning options, which also apply to the next run."""
     async with session.open() as tx:
         runs = await import_lists.list_runs(tx, source_id=source_id, limit=1)
     if not runs:
@@ -295,7 +298,7 @@ async def _list_rows(session: Session, run_id: int, *actions: str) -> list[Row]:
 
 
 async def _close_source(session: Session, run: Row, accepted: Sequence[Difference]) -> None:
-    """Close a run's source, so later runs cannot change UIDs, and store the accepted differences in the run."""
+    """Close a run's source, so no later run can change UIDs. Store the accepted differences in the run."""
     entries = [{name: getattr(entry, name) for name in ACCEPTED_FIELDS} for entry in accepted]
     async with session.open(writing=True) as tx:
         await tx.lock_site(None)
@@ -330,7 +333,7 @@ def count_missing(lines: Iterable[str]) -> list[tuple[int, str]]:
 
 
 def _read_missing(line: str) -> str:
-    """Return the path if the line logs a 404 response, or else an empty string. Lines may have a prefix."""
+    """Return the requested path if the log line reports a 404, otherwise "". The line may have a prefix."""
     try:
         fields = orjson.loads(line[line.index("{") :])
     except ValueError:

@@ -1,7 +1,7 @@
 """A file with everything read from a site, so plans and comparisons need no network.
 
-It contains e-mail addresses and event passwords, so only its owner can read it. It does not contain the password for
-the site itself.
+The file contains e-mail addresses and event passwords, so only its owner can read it. It does not contain the
+application password for the old site.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class Snapshot:
     """The latest response to each request, by request address.
 
     API addresses are routes with their query (`wp/v2/tags?per_page=100`); others begin with `/` or are URLs. Each
-    exchange has the number of its crawl; a resumed crawl keeps its number.
+    exchange stores the number of the crawl that fetched it; a resumed crawl keeps its number.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -113,7 +113,7 @@ class Snapshot:
         )
 
     def begin_crawl(self, url: str) -> int:
-        """Return the crawl's number, resuming an interrupted crawl."""
+        """Start a crawl or resume an interrupted one; return its number."""
         if (known := self.read_fact("url")) not in (None, url):
             raise InvalidValue("the snapshot is one of {known}, not of {url}.", known=known, url=url)
         number: int = self.read_fact("crawl", 0)
@@ -138,12 +138,12 @@ def _read_exchange(row: tuple[str, int, int, str, bytes]) -> Exchange:
 
 # Records as stored in plans and items --------------------------------------------------------------
 
-# Status for restoring a trashed record whose former status is unknown.
+# A restored record gets this status if its status before the trash is unknown.
 TRASHED_STATUS: Final = "draft"
-# A compared value that is not a column.
+# The name of a value that is compared but is not a column.
 FILE_HASH: Final = "sha256"
 TEXTS: Final = ("description", "excerpt")
-MAX_THREADS: Final = 4  # A hash takes a tenth of a second and 32 MB of memory.
+MAX_THREADS: Final = 4  # A password hash takes a tenth of a second and 32 MB of memory.
 
 
 def normalize(move_in: MoveIn, exchanges: Exchanges, secret: bytes, *, keep_ids: bool) -> list[ImportedRecord]:
@@ -171,7 +171,7 @@ def _normalize(
 
 @cache
 def _hash_once(secret: bytes, password: str) -> str:
-    """Hash a password only once per command, for all events that share it."""
+    """Hash a password only once per command, because several events can share it."""
     return hash_slowly(secret, password).hex()
 
 
@@ -187,7 +187,7 @@ def find_references(record: ImportedRecord) -> list[str]:
 
 
 def complete(record: ImportedRecord, row: Row | None, media_ids: Mapping[str, int], now: datetime) -> ImportedRecord:
-    """Return a record ready to write, with trash columns, and with image IDs in its texts."""
+    """Return a record ready to write: with trash columns, and with image IDs in its texts."""
     texts = {
         name: replace_media_references(str(record.values[name]), media_ids) for name in TEXTS if name in record.values
     }
@@ -201,7 +201,7 @@ def _trash(record: ImportedRecord, row: Row | None, now: datetime) -> dict[str, 
     is_trashed = record.columns["status"] == "trash"
     if is_trashed == was_trashed:
         return {}
-    # Use the import time, because trashed records are deleted permanently after a few weeks.
+    # Use the time of the import, because trashed records are permanently deleted after a few weeks.
     return {
         "trashed_status": TRASHED_STATUS if is_trashed else "",
         "trashed_at": now.isoformat() if is_trashed else None,

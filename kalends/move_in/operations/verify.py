@@ -1,7 +1,7 @@
 """Compares everything imported with the snapshot: records as shown by the API, addresses and files.
 
-There are three explanations for a difference: the plan warned of it, the old API displays a value differently from
-how it was written, or the server itself has changed the record since, for example to publish it on schedule.
+A difference can have three explanations: the plan warned of it, the old API shows a value in another form than the
+stored one, or the server has changed the record since the import, for example to publish it on schedule.
 """
 
 import hashlib
@@ -31,27 +31,26 @@ from kalends.imports.storage import import_tables
 from kalends.move_in.operations.move_apply import MoveInJob, read_settings
 from kalends.move_in.operations.old_snapshot import FILE_HASH, complete, find_references, normalize
 from kalends.move_in.rules.mapping import read_tribe_events
+from kalends.move_in.rules.old_posts import OTHER_UTC, UNKNOWN_FLAGS, UNKNOWN_ZONE
 from kalends.move_in.rules.old_records import KINDS, MoveIn
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 BATCH: Final = 50
-# Fields that should have the same value in the old API and in Kalends' API.
+# These fields should have the same value in the old API and in Kalends' API.
 SAME_FIELDS: Final = (
     *("status", "start_date", "end_date", "utc_start_date", "utc_end_date", "timezone", "all_day", "cost"),
     *("hide_from_listings", "featured", "sticky"),
 )
 FORMER: Final = " (API)"
-# By plan warning, the fields in which it explains a difference.
+# For each plan warning, the fields whose differences it explains.
 EXPLAINING: Final[Mapping[str, tuple[str, ...]]] = {
     warning: tuple(name + FORMER for name in names)
     for warning, names in {
-        "The UTC time differs from the local time; the local time counts.": ("utc_start_date", "utc_end_date"),
-        "The time zone {name} is unknown; the site’s time zone is used.": (
-            *("timezone", "utc_start_date", "utc_end_date"),
-        ),
-        "Whether it is hidden, featured or sticky could not be read.": ("hide_from_listings", "featured", "sticky"),
+        OTHER_UTC: ("utc_start_date", "utc_end_date"),
+        UNKNOWN_ZONE: ("timezone", "utc_start_date", "utc_end_date"),
+        UNKNOWN_FLAGS: ("hide_from_listings", "featured", "sticky"),
     }.items()
 }
 MODIFIED: Final = "modified_utc"
@@ -97,7 +96,7 @@ class Expectation:
     ids: Mapping[Key, int]
     tribe: Mapping[int, Mapping[str, Any]]
     keep_ids: bool
-    causes: Mapping[tuple[str, str, str], Message]  # by kind, identity and field
+    causes: Mapping[tuple[str, str, str], Message]  # why a field differs, by kind, identity and field
 
 
 Checked = AsyncIterator[tuple[str, list[Difference]]]
@@ -146,7 +145,7 @@ async def _expect(job: MoveInJob) -> Expectation:
 
 
 def _name_cause(difference: Difference, expected: Expectation) -> Difference:
-    """Explain a difference from the old API with the matching plan warning."""
+    """Explain a difference from the old API by the plan warning about the same field, if any."""
     cause = expected.causes.get((difference.kind, difference.identity, difference.field))
     return replace(difference, reason=str(cause)) if cause and not difference.reason else difference
 
@@ -154,7 +153,7 @@ def _name_cause(difference: Difference, expected: Expectation) -> Difference:
 async def _explain_own_changes(
     tx: Transaction, expected: Expectation, differences: Sequence[Difference]
 ) -> list[Difference]:
-    """Explain the server's changes to records that people have not edited since the import."""
+    """Explain changes that the server made to records which people have not edited since the import."""
     keys = {(entry.kind, expected.ids.get((entry.kind, entry.identity), 0)) for entry in differences}
     changed = await import_tables.list_own_changes(tx, list(keys))
 
@@ -180,7 +179,7 @@ def _shorten(value: object) -> str:
     text = format_datetime(value) if isinstance(value, datetime) else str(value)
     if len(text) <= MAX_LENGTH:
         return text
-    # The hash distinguishes long texts when a person accepts a difference.
+    # The hash tells long texts apart when a person accepts a difference.
     return f"{text[:MAX_LENGTH]}… (SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:16]})"
 
 
@@ -255,7 +254,7 @@ def _compare_values(record: ImportedRecord, values: Mapping[str, Any], row: Any)
 async def _compare_columns(
     context: OperationContext, expected: Expectation, record: ImportedRecord, row: Row
 ) -> list[Difference]:
-    """Compare the stored columns with the columns that the API would store."""
+    """Compare the stored columns with the columns that the API would store for this record."""
     kind, tx = BY_NAME[record.kind], context.transaction
     media_ids = {
         entry: expected.ids[("media", entry)] for entry in find_references(record) if ("media", entry) in expected.ids
@@ -299,7 +298,7 @@ def _compare_links(expected: Expectation, record: ImportedRecord, row: Row) -> I
 def _compare_shown(
     expected: Expectation, record: ImportedRecord, row: Row, shown: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """Compare the record with the old API's unconverted responses."""
+    """Compare the record with the unconverted responses of the old API."""
     if "date_utc" in record.values:
         yield from differ(record, "date_utc", record.values["date_utc"], shown["date_utc"])
     if record.kind != "events":
@@ -316,7 +315,7 @@ def _compare_shown(
 
 
 def _explain_cost(record: ImportedRecord, former: str, shown: str) -> str:
-    """Return why costs differ: TEC adds the site's currency even to amounts in another one."""
+    """Return why the costs differ: TEC adds the site's currency even to amounts in another currency."""
     written = str(record.values.get("cost") or "")
     names_currency = _SEPARATORS.sub("", _AMOUNT.sub("", written)) != ""
     is_same = _AMOUNT.findall(former) == _AMOUNT.findall(shown) == _AMOUNT.findall(written) != []

@@ -1,7 +1,7 @@
-"""Requests to a site, its responses, and where to find each part of a site in them.
+"""Requests to a site, its responses, and where in the responses to find each part of a site.
 
-Responses come from many authors' plugins, so this module alone checks their types: a response that is not a list or
-record raises InvalidValue, and fields whose type differs from FIELD_TYPES count as missing.
+Plugins by many authors shape the responses, so this module checks all types, and no other module needs to. A response
+that is neither a list nor a record raises InvalidValue. Fields whose type differs from FIELD_TYPES count as missing.
 """
 
 import re
@@ -20,7 +20,7 @@ _PER_PAGE: Final = re.compile(r"per_page=(\d+)")
 
 STATUSES: Final = "publish%2Cfuture%2Cdraft%2Cpending%2Cprivate%2Ctrash"
 TRIBE_STATUSES: Final = "publish%2Cdraft%2Cpending%2Cprivate%2Cfuture%2Ctrash"
-# Without dates, a list contains only events in a default window.
+# If a request names no dates, the list contains only events in a default period.
 ALL_DATES: Final = "start_date=1970-01-02+00%3A00%3A00&end_date=2100-01-01+00%3A00%3A00"
 
 INDEX: Final = "index"
@@ -51,7 +51,7 @@ TRIBE_LISTS: Final = {
 TEC_EVENTS: Final = "tec/v1/events?per_page=100&" + "&".join(
     f"status%5B%5D={status}" for status in ("publish", "draft", "pending", "private", "future")
 )
-# Comments on everything, but only their post IDs, because comments are not imported.
+# Comments on all posts. Only the post IDs are fetched, because comments are not imported.
 COMMENTS: Final = "wp/v2/comments?status=all&_fields=id%2Cpost&per_page=100"
 MAX_COMMENT_PAGES: Final = 10
 PUBLIC_EVENTS: Final = (f"tribe/events/v1/events?{ALL_DATES}&per_page=50", "tec/v1/events?per_page=100")
@@ -65,7 +65,7 @@ WP_COLLECTIONS: Final = {
     "organizers": "wp/v2/tribe_organizer",
     "events": "wp/v2/tribe_events",
 }
-# Types of fields that no other code checks; all can be null.
+# Types of fields that no other code checks. Every field can be null.
 FIELD_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(
         (
@@ -100,7 +100,7 @@ class Exchange:
 
 
 class Exchanges(Protocol):
-    """Access to a snapshot's exchanges, by request address, and to its facts."""
+    """Access to a snapshot: its exchanges by request address, and its facts."""
 
     def find(self, address: str) -> Exchange | None: ...
 
@@ -161,7 +161,7 @@ def read_object(exchange: Exchange) -> JsonObject:
 
 
 def drop_wrong_fields(record: JsonObject) -> JsonObject:
-    """Return a record without fields of unexpected types, but with a list of their names."""
+    """Return a record without the fields that have an unexpected type, but with a list of their names."""
     wrong = [name for name, types in FIELD_TYPES.items() if name in record and not _has_type(record[name], types)]
     if not wrong:
         return record

@@ -28,7 +28,7 @@ from kalends.move_in.rules.old_posts import STATUSES, Mapper, map_terms, map_use
 from kalends.move_in.rules.old_records import Home, MoveIn, MoveInWarning, SiteFacts
 
 Records = dict[str, dict[int, JsonObject]]
-# Long event fields in `tribe/events/v1` that are not used.
+# Long event fields in `tribe/events/v1` that the import does not use.
 UNUSED_FIELDS: Final = ("description", "excerpt", "image", "venue", "organizer", "categories", "tags")
 
 
@@ -80,7 +80,7 @@ def list_image_urls(exchanges: Exchanges) -> list[str]:
 def read_tribe_events(exchanges: Exchanges) -> dict[int, JsonObject]:
     """Return events from `tribe/events/v1`: its list, plus single events.
 
-    The list lacks the flags of protected events, and only the list contains trashed events.
+    The list lacks the flags of protected events, but it alone contains trashed events.
     """
     events = read_list(exchanges, TRIBE_LISTS["events"])
     for exchange in exchanges.list("tribe/events/v1/events/"):
@@ -139,7 +139,7 @@ def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
 
 
 def _order(mapped: list[ImportedRecord], files: list[ImportedRecord], lost: set[str]) -> Iterator[ImportedRecord]:
-    """Yield the records in writing order, with images from texts after library images."""
+    """Yield the records in the order in which to write them; images from texts follow the library images."""
     for kind in old_records.KINDS:
         for record in [*mapped, *files]:
             if record.kind == kind and not (kind == "media" and record.identity in lost):
@@ -157,7 +157,7 @@ def _list_urls(media: Mapping[int, JsonObject]) -> dict[str, str]:
 
 
 def _check_files(exchanges: Exchanges, urls: Mapping[str, str]) -> Iterator[Rejection]:
-    """Yield the images whose files were requested but are unavailable."""
+    """Yield the images whose files were requested but could not be fetched."""
     for identity, url in urls.items():
         exchange = exchanges.find(url)
         if exchange is not None and exchange.status != 200:
@@ -172,7 +172,7 @@ def _check_files(exchanges: Exchanges, urls: Mapping[str, str]) -> Iterator[Reje
 
 
 def _find_unreadable(exchanges: Exchanges) -> Iterator[Rejection]:
-    """Yield the events that the site refuses to return. A 404 or 410 means that the event does not exist."""
+    """Yield the events that the site refuses to return. A 404 or 410 means that there is no such event."""
     for exchange in exchanges.list(f"{WP_COLLECTIONS['events']}/"):
         if exchange.status not in (200, 404, 410):
             identity = old_records.last_segment(exchange.address)
@@ -186,7 +186,7 @@ def _read_crawl_warnings(exchanges: Exchanges) -> list[MoveInWarning]:
 
 
 def _count_comments(exchanges: Exchanges, events: Mapping[int, JsonObject]) -> Iterator[MoveInWarning]:
-    """Yield a warning with the number of comments on events, or of all comments if there are too many to read."""
+    """Yield a warning with the number of comments on events. If there are too many to read, count all comments."""
     first = exchanges.find(COMMENTS)
     if first is None:
         return

@@ -1,6 +1,6 @@
 """Converts WordPress descriptions: blocks, captions, shortcodes, images and links become plain HTML.
 
-Nothing is sanitized here. The text itself stays as written.
+This module does not sanitize anything, and it leaves the wording unchanged.
 """
 
 import html
@@ -16,7 +16,7 @@ from kalends.move_in.rules.old_links import ImageIndex
 from kalends.move_in.rules.old_records import last_segment
 
 PLAYERS: Final = frozenset(("iframe", "audio", "video", "object", "embed"))
-# Video addresses without scheme, `www.` and `m.`, and the pages that show them.
+# Patterns for video URLs, without the scheme and any `www.` or `m.`, and the corresponding page URLs.
 VIDEO_PAGES: Final = tuple(
     (re.compile(pattern), page)
     for pattern, page in (
@@ -50,7 +50,7 @@ _FACEBOOK_PLAYER: Final = "facebook.com/plugins/video.php?"
 
 
 def find_video(address: str) -> str | None:
-    """Return a video's page on a known site, or None for any other address."""
+    """Return a video's page if its site is known, or None for any other address."""
     try:
         parts = urlsplit(address.strip(), "https")
         host = (parts.hostname or "").removeprefix("www.").removeprefix("m.")
@@ -69,7 +69,7 @@ def find_video(address: str) -> str | None:
 
 
 def find_titles(rendered: str) -> dict[str, str]:
-    """Return the titles of videos in rendered HTML, by the video's page."""
+    """Return the titles of videos in rendered HTML, by the address of the video's page."""
     titles: dict[str, str] = {}
     for tag in _TAG.finditer(rendered) if "iframe" in rendered else ():
         attributes = read_attributes(tag["rest"]) if tag["name"].lower() == "iframe" else {}
@@ -80,7 +80,10 @@ def find_titles(rendered: str) -> dict[str, str]:
 
 
 def replace_players(text: str, replace: Callable[[str, Mapping[str, str]], str]) -> str:
-    """Replace each player with the result of `replace` for its name and attributes; `src` is the player's source."""
+    """Replace each player with the result of `replace`, which gets the player's name and attributes.
+
+    The attribute `src` is the source that the player plays.
+    """
     parts: list[str] = []
     position = 0
     without_end = {"embed"}
@@ -121,7 +124,7 @@ def read_attributes(text: str) -> dict[str, str]:
     }
 
 
-# Empty blocks for facts that event pages contain anyway.
+# Empty blocks for facts that every event page shows anyway.
 SHOWN_BLOCKS: Final = frozenset(
     f"tribe/{name}"
     for name in (
@@ -129,7 +132,7 @@ SHOWN_BLOCKS: Final = frozenset(
         *("event-tags", "event-category", "featured-image", "classic-event-details", "event-status", "sharing"),
     )
 ) | {"more", "nextpage", "spacer", "separator"}
-# Elements that the sanitizer removes, with their function. Players are excluded, because they become links.
+# Elements that the sanitizer removes although they have a function. Players are excluded, because they become links.
 LOST_ELEMENTS: Final = frozenset(name.removeprefix("x-") for name in DROPPED_ELEMENTS) - PLAYERS | {
     *("form", "canvas", "input", "select")
 }
@@ -163,13 +166,13 @@ _KEPT_ATTRIBUTES: Final = ("alt", "title", "width", "height")
 
 @dataclass(slots=True)
 class Converted:
-    """Converted content, and the parts of the original that have no equivalent in Kalends."""
+    """The converted content, and the parts of the original that have no equivalent in Kalends."""
 
     html: str
     shortcodes: list[str] = field(default_factory=list[str])
     blocks: list[str] = field(default_factory=list[str])
     elements: list[str] = field(default_factory=list[str])
-    frames: list[str] = field(default_factory=list[str])  # hosts of pages shown in frames
+    frames: list[str] = field(default_factory=list[str])  # hosts of the pages in frames
     files: list[str] = field(default_factory=list[str])  # linked site files that are not images
     missing: list[str] = field(default_factory=list[str])  # missing gallery images
     has_players: bool = False  # whether players became links
@@ -182,7 +185,10 @@ class Converter:
     keeps_shortcodes: bool = False
 
     def convert(self, raw: str, rendered: str = "", post_id: int = 0) -> Converted:
-        """Convert content. Its rendered form shows which brackets are plain text, and contains the video titles."""
+        """Convert content.
+
+        The rendered form shows which brackets are plain text, and contains the titles of videos.
+        """
         result, titles = Converted(""), find_titles(rendered)
         result.blocks = sorted({name for name in _BLOCK.findall(raw) if name not in SHOWN_BLOCKS})
         text = _GALLERY_BLOCK.sub(_convert_gallery_block, raw.replace("\r\n", "\n"))
@@ -273,7 +279,7 @@ class Converter:
         return self._convert_link(tag, result) if name == "a" else tag[0]
 
     def _convert_image(self, tag: re.Match[str]) -> str:
-        """Refer to the image by its identity, because its file's address can change."""
+        """Refer to the image by its identity, because the address of its file can change."""
         attributes = read_attributes(tag["rest"])
         identity = self.images.find(html.unescape(attributes.get("src", "")), attributes.get("class", ""))
         if identity is None:
@@ -339,7 +345,7 @@ def _link_player(address: str, titles: Mapping[str, str], result: Converted, tit
 
 
 def _is_shortcode(match: re.Match[str], raw: str, rendered: str) -> bool:
-    """Return whether WordPress replaces text in brackets. It renders `[sic]` unchanged, for example."""
+    """Return whether WordPress replaces this text in brackets. For example, WordPress renders `[sic]` unchanged."""
     name = match["name"]
     if rendered.strip():
         return f"[{match['slash']}{name}" not in rendered

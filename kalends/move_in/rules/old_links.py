@@ -56,7 +56,7 @@ def find_redirects(exchanges: Exchanges, records: Mapping[str, Mapping[int, Json
 
 
 def list_current_paths(exchanges: Exchanges) -> set[str]:
-    """Return requested paths that need no new request, because they do not redirect or their target still exists."""
+    """Return requested paths that need no new request: they do not redirect, or their target still exists."""
     pages = _list_pages({kind: read_records(exchanges, kind) for kind in POST_KINDS})
     return {
         exchange.address
@@ -76,7 +76,7 @@ def _list_pages(records: Mapping[str, Mapping[int, JsonObject]]) -> dict[str, tu
 
 
 def find_prefixes(records: Mapping[str, Mapping[int, JsonObject]], folder: str) -> list[PrefixRedirect]:
-    """Return the old site's path prefixes that differ from the new ones, for example because they are translated."""
+    """Return the old site's path prefixes that differ from the new ones, for example in another language."""
     prefixes: list[PrefixRedirect] = []
     for kind, new in PREFIXES.items():
         found = old_records.find_prevalent(
@@ -135,7 +135,7 @@ class ImageText:
 
 @dataclass(slots=True)
 class ImageIndex:
-    """Finds the image that an address belongs to. Files without a record become separate images."""
+    """Finds the image for an address. Files that belong to no record become separate images."""
 
     home: Home
     paths: Mapping[str, str]  # identities by path
@@ -168,7 +168,7 @@ def is_image(record: JsonObject) -> bool:
 
 
 def list_files(records: Iterable[JsonObject]) -> list[LegacyFile]:
-    """Return the files of all images: each original and every size generated from it."""
+    """Return all image files: each original, and every size generated from it."""
     files: dict[str, LegacyFile] = {}
     for record in records:
         identity = str(record["id"])

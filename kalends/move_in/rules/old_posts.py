@@ -11,7 +11,7 @@ from kalends.core import times
 from kalends.core.cost import Currency, Position, format_cost, read_cost
 from kalends.core.credentials import ROLES
 from kalends.core.errors import InvalidValue
-from kalends.core.messages import Message
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import read_zone
 from kalends.imports.rules.import_records import ImportedRecord, Rejection
@@ -53,6 +53,10 @@ POSITIONS: Final[Mapping[str, Literal["prefix", "postfix"]]] = {
     "suffix": "postfix",
 }
 NO_TITLE: Final = "(no title)"  # as WordPress shows it
+# Warnings that explain differences when the move is verified.
+UNKNOWN_ZONE: Final = N_("The time zone {name} is unknown; the site’s time zone is used.")
+OTHER_UTC: Final = N_("The UTC time differs from the local time; the local time counts.")
+UNKNOWN_FLAGS: Final = N_("Whether it is hidden, featured or sticky could not be read.")
 
 Values = dict[str, Any]
 
@@ -109,7 +113,7 @@ class Mapper:
         return self._finish(key, record, self._hide_protected(key, record, values), self._read_links(key, record))
 
     def _hide_protected(self, key: Key, record: JsonObject, values: Values) -> Values:
-        """Make a password-protected record private, because only events can have a password in Kalends."""
+        """Make a password-protected record private: in Kalends, only events can have a password."""
         if not record.get("password"):
             return values
         self.warnings.add(
@@ -152,13 +156,16 @@ class Mapper:
         return self._finish(key, record, values, links, columns)
 
     def _read_times(self, key: Key, meta: JsonObject, start: datetime, end: datetime) -> Values:
-        """Return the local times. TEC derives its UTC times from them, so the UTC times are only compared."""
+        """Return the local times.
+
+        TEC derives its UTC times from the local times, so the UTC times are only compared.
+        """
         is_all_day, zone = (
             read_flag(meta.get("_EventAllDay")),
             self._read_zone(key, read_text(meta, "_EventTimezone")),
         )
         if is_all_day and end.time() < start.time():
-            end -= timedelta(days=1)  # If a site's day ends after midnight, TEC stores the next day as the end.
+            end -= timedelta(days=1)  # if the day ends after midnight, TEC stores the next day as the end
         if not is_all_day:
             self._compare_utc(key, meta, zone, start, end)
         return {
@@ -172,9 +179,7 @@ class Mapper:
         try:
             return read_zone(name) if name else self.site.timezone
         except InvalidValue:
-            self.warnings.add(
-                key, Message("The time zone {name} is unknown; the site’s time zone is used.", name=name)
-            )
+            self.warnings.add(key, Message(UNKNOWN_ZONE, name=name))
             return self.site.timezone
 
     def _compare_utc(self, key: Key, meta: JsonObject, zone: str, start: datetime, end: datetime) -> None:
@@ -182,7 +187,7 @@ class Mapper:
             stored = parse_time(meta.get(name))
             utc = times.to_utc(DateTimeInput(local, None, False), zone).replace(tzinfo=None)
             if stored is not None and stored != utc:
-                self.warnings.add(key, Message("The UTC time differs from the local time; the local time counts."))
+                self.warnings.add(key, Message(OTHER_UTC))
 
     def _read_cost(self, key: Key, record: JsonObject, meta: JsonObject) -> Values:
         code = read_text(meta, "_EventCurrencyCode").strip()
@@ -197,7 +202,7 @@ class Mapper:
         }
 
     def _compare_cost(self, key: Key, record: JsonObject, cost: str, currency: Currency) -> None:
-        """Warn if the displayed costs differ; TEC adds the site's currency even to amounts in another one."""
+        """Warn if the displayed costs differ. TEC adds the site's currency even to amounts in another currency."""
         former = self.tribe.get(record["id"], {}).get("cost")
         position = POSITIONS.get(self.site.currency_position) or "prefix"
         try:
@@ -223,10 +228,10 @@ class Mapper:
         return self._read_website(key, address)
 
     def _read_flags(self, key: Key, record: JsonObject) -> Values:
-        """Return the flags from `tribe`, the only source. A trashed event that is missing there is hidden."""
+        """Return the flags from `tribe`, the only source. A trashed event that `tribe` lacks is hidden."""
         found = self.tribe.get(record["id"])
         if found is None and record.get("status") != "trash":
-            self.warnings.add(key, Message("Whether it is hidden, featured or sticky could not be read."))
+            self.warnings.add(key, Message(UNKNOWN_FLAGS))
         is_hidden = record.get("status") == "trash" if found is None else read_flag(found.get("hide_from_listings"))
         flags = found or {}
         return {
@@ -361,7 +366,7 @@ class Mapper:
 
 # Users and terms ----------------------------------------------------------------------------------
 
-# The role for an account with a custom role, by its strongest capability.
+# For an account with a custom role, the strongest of these capabilities determines the role.
 ROLE_BY_CAPABILITY: Final = (
     ("manage_options", "administrator"),
     ("edit_others_tribe_events", "editor"),
@@ -387,7 +392,7 @@ def map_user(record: JsonObject) -> ImportedRecord:
 
 
 def choose_role(record: JsonObject) -> str:
-    """Return the first role that exists in Kalends, or else the role that fits the capabilities."""
+    """Return the account's first role that exists in Kalends, or else a role that matches its capabilities."""
     roles: list[Any] = record.get("roles") or []
     known = next((role for role in roles if role in ROLES and role != "anonymous"), None)
     given = record.get("capabilities")

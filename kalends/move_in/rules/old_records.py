@@ -1,7 +1,7 @@
-"""A WordPress site with The Events Calendar (TEC) in import form: fields, slugs, UIDs and warnings.
+"""Represents a WordPress site with The Events Calendar (TEC) as import records: fields, slugs, UIDs and warnings.
 
-Identities are WordPress IDs as text; images that exist only as files have the identity `file-…`. Every record has its
-author in `links["author"]` and its image in `links["image"]`, and a category has its parent in `links["parent"]`; the
+Identities are WordPress IDs as text; images that exist only as files have the identity `file-…`. In every record,
+`links["author"]` is the author and `links["image"]` the image; in a category, `links["parent"]` is the parent. All
 other links are named after event parameters. Descriptions refer to images as `media:IDENTITY`.
 """
 
@@ -31,7 +31,7 @@ from kalends.move_in.rules.exchanges import (
     read_object,
 )
 
-# Kinds in writing order.
+# Kinds in the order in which they are written.
 KINDS = ("users", "categories", "tags", "media", "venues", "organizers", "events")
 
 _MEDIA_REFERENCE = re.compile(r"(?<=[\"'])media:([a-z0-9-]+)(?=[\"'])")
@@ -39,7 +39,7 @@ _MEDIA_REFERENCE = re.compile(r"(?<=[\"'])media:([a-z0-9-]+)(?=[\"'])")
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
-    """The old site's settings that have an equivalent in Kalends. Unknown values are empty."""
+    """The old site's settings that have an equivalent in Kalends. A value is empty if it is unknown."""
 
     url: str  # the home page, without a trailing slash
     host: str  # the host in UIDs and in global IDs
@@ -84,7 +84,7 @@ class LegacyFile:
 
 @dataclass(frozen=True, slots=True)
 class MoveInWarning:
-    """Something lost or changed, with the kind and identity of each affected record."""
+    """Something that the move loses or changes, with the kind and identity of each affected record."""
 
     cause: Message
     records: Sequence[tuple[str, str]] = ()
@@ -105,7 +105,7 @@ class MoveIn:
     legacy_files: Sequence[LegacyFile] = ()
     warnings: Sequence[MoveInWarning] = ()
     rejections: Sequence[Rejection] = ()
-    # Image file addresses by image identity; the snapshot has the content.
+    # Image file addresses by image identity; the snapshot holds the files.
     image_urls: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of_kind(self, kind: str) -> list[ImportedRecord]:
@@ -126,10 +126,10 @@ def replace_media_references(html: str, ids: Mapping[str, int]) -> str:
     return _MEDIA_REFERENCE.sub(lambda match: f"media:{ids[match[1]]}" if match[1] in ids else match[0], html)
 
 
-# Fields of WordPress records, whose types differ between versions and plugins -----------------------
+# Fields of WordPress records; their types differ between versions and plugins -----------------------
 
 NO_DATE: Final = "0000-00-00"
-# Meta fields that the import reads, that WordPress or TEC derives, or that store editor screen state.
+# Meta fields that the import reads, that WordPress or TEC derives, or that only store the state of an editor screen.
 KNOWN_META: Final = frozenset(
     (
         *("_EventAllDay", "_EventTimezone", "_EventTimezoneAbbr", "_EventStartDate", "_EventEndDate", "_EventURL"),
@@ -229,7 +229,7 @@ def read_utc(record: JsonObject, name: str, zone: str) -> datetime | None:
 
 
 def parse_time(value: object) -> datetime | None:
-    """Parse a time without a zone, `2026-11-15T06:58:13` or with a space for the T; return None if invalid."""
+    """Parse a time without a zone, such as `2026-11-15T06:58:13` or `2026-11-15 06:58:13`; return None if invalid."""
     if not isinstance(value, str) or value.startswith(NO_DATE):
         return None
     try:
@@ -280,8 +280,8 @@ def strip_trashed(slug: str) -> str:
 def choose_slugs(records: Mapping[int, JsonObject]) -> dict[int, str]:
     """Return the slugs of a kind's records.
 
-    A record that TEC restored from the trash may still have a trashed slug; it gets its former slug back if that is
-    free.
+    A record that TEC restored from the trash may still have a trashed slug; in this case, use the former slug if it
+    is free.
     """
     slugs = {record_id: str(record.get("slug") or "") for record_id, record in records.items()}
     taken = set(slugs.values())
@@ -297,7 +297,7 @@ def choose_slugs(records: Mapping[int, JsonObject]) -> dict[int, str]:
 
 
 def compute_uid(post_id: int, start_local: datetime, end_local: datetime, host: str) -> str:
-    """Return the UID that subscribers already have. It contains the local times as if they were UTC."""
+    """Return the UID that subscribers already have. TEC computes it from the local times as if they were UTC."""
     return f"{post_id}-{_seconds(start_local)}-{_seconds(end_local)}@{host}"
 
 
@@ -334,7 +334,7 @@ class Warnings:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The old site's address. It may include a folder, and `www.` makes no difference."""
+    """The old site's address. It may include a folder. Addresses with and without `www.` are equivalent."""
 
     url: str  # without a trailing slash
     host: str
@@ -370,7 +370,7 @@ class Home:
 
 
 def last_segment(url: str) -> str:
-    """Return the last path segment, which is the slug in a record's address."""
+    """Return the last segment of a URL's path. In a record's address, this is the slug."""
     return urlsplit(url).path.rstrip("/").rpartition("/")[2]
 
 
@@ -411,7 +411,7 @@ def read_site_facts(
 
 
 def find_currency(events: Mapping[int, JsonObject], tribe_events: Mapping[int, JsonObject]) -> tuple[str, str]:
-    """Return the currency symbol that the site adds to a bare amount, and its position."""
+    """Return the currency symbol that the site adds to a plain amount, and its position."""
     found: list[tuple[str, str]] = []
     for record_id, event in events.items():
         meta, shown = read_meta(event), str(tribe_events.get(record_id, {}).get("cost") or "")
@@ -466,7 +466,10 @@ def _read_weekday(value: object) -> int:
 
 
 def _count_default_page(exchange: Exchange | None) -> int | None:
-    """Return the number of events per page; None if there is only one page, because that may not be full."""
+    """Return the number of events per page.
+
+    If there is only one page, return None, because that page may not be full.
+    """
     if exchange is None or exchange.status != 200 or count_pages(exchange.headers) < 2:
         return None
     return len(read_items(exchange)) or None

@@ -48,7 +48,7 @@ async def preview_repeat(console_request: ConsoleRequest) -> Response:
 
 
 def move_start(values: EventValues, repeat: RepeatValues, start: date) -> date:
-    """Move a form's start to its rule's first date, because an edited rule may exclude the former start."""
+    """Move a form's start to the first date of its rule, because the edited rule may exclude the former start."""
     rule = parse_rule(make_rule(repeat, start), "UTC")
     first = next(expand(rule, datetime.combine(start, time()), LAST_SLOT), None)
     day = first.date() if first is not None else start
@@ -81,7 +81,7 @@ def summarize_dates(preview: dict[str, Any], locale: PageLocale, *, all_day: boo
 
 
 def _describe_days(repeat: RepeatValues, start_day: str, locale: PageLocale) -> dict[str, str]:
-    """Describe the monthly or yearly day choices that fit the first date."""
+    """Describe the monthly or yearly day options that match the first date."""
     start = read_day(start_day)
     if start is None or repeat.frequency not in ("monthly", "yearly"):
         return {}

@@ -1,4 +1,4 @@
-"""The page that offers the scopes of an edit (one date, the following ones, or all), each with its effect."""
+"""The page that offers the scopes of an edit and shows the effect of each: one date, the following dates, or all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ MAX_DATES: Final = 60  # dates listed on the page
 
 @dataclass(frozen=True, slots=True)
 class DateChange:
-    """A date's time before and after. An empty `before` means a new date, an empty `after` a trashed one."""
+    """A date's time before and after the edit. A new date has no `before`; a trashed date has no `after`."""
 
     before: str
     after: str
@@ -121,7 +121,7 @@ class ScopedEdit:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A scope on the page, with its effect or the reason why it is impossible."""
+    """A scope on the page, with either its effect or the reason why it cannot be chosen."""
 
     scope: str
     label: str
@@ -164,7 +164,7 @@ async def ask_scope(console_request: ConsoleRequest, edit: ScopedEdit, error: Me
 
 
 async def _try_single(console_request: ConsoleRequest, edit: ScopedEdit) -> None:
-    """Raise the error that saving only this date would raise."""
+    """Raise the error that would be raised if the edit were saved for this date only."""
 
     async def run(kind: Kind, context: OperationContext) -> Outcome:
         async with context.transaction.rolled_back():

@@ -91,8 +91,8 @@ def read_part(context: OperationContext, series_id: int) -> Part:
 def read_dates(context: OperationContext, definition: Definition, *, strict: bool = True) -> Definition:
     """Apply `add_dates` and `remove_dates` to a definition.
 
-    With `strict`, raise if a removed date is not in the series. Web calendars often have such dates, so imports are
-    not strict.
+    With `strict`, raise if a removed date is not in the series. Imports are not strict, because web calendars often
+    contain such dates.
     """
     values, now, first = context.values, context.transaction.now, definition.first_date
     add = read_slots("add_dates", values.get("add_dates", ()), first, now)

@@ -63,7 +63,7 @@ async def list_occurrences(kind: Kind, context: OperationContext) -> Outcome:
 
 
 def _read_bound(context: OperationContext, name: str, zone: str, default: datetime) -> datetime:
-    """Return the first or last requested slot. A day without a time means the whole day."""
+    """Return the first or last requested slot. A bound without a time of day includes the whole day."""
     if name not in context.values:
         return default
     try:
@@ -158,7 +158,7 @@ def _serialize_date(date: Date, state: str) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The position of the last date on a page, after which the next page continues."""
+    """The last date on a page; the next page continues after it."""
 
     start_utc: datetime
     event_id: int
@@ -253,7 +253,8 @@ def _public_condition(context: OperationContext, series_id: int, *, includes_hid
 class SeriesContents:
     """The data for a series' calendar: public events by slot, and each version of the content with its first slot.
 
-    A version that is not public is None. `sequence` is the highest number of the series and its events.
+    The content is None for a version that is not public. `sequence` is the highest sequence number of the series and
+    its events.
     """
 
     definition: Definition
@@ -297,7 +298,7 @@ async def _build_contents(context: OperationContext, series: Series, row: Row) -
 
 
 async def _load_images(context: OperationContext, image_ids: set[int | None]) -> dict[int, str]:
-    """Load images in the format of a post's image column."""
+    """Load images in the same format as the image column of posts."""
     site_id = context.transaction.site.id
     rows = await context.transaction.fetch_all(
         Sql("SELECT r.image_id, " + IMAGE_COLUMN + " AS image")
@@ -311,7 +312,7 @@ async def _load_images(context: OperationContext, image_ids: set[int | None]) ->
 
 
 async def _load_inline_images(context: OperationContext, made: Sequence[Any]) -> str | None:
-    """Load the image files in these dates' descriptions, in the format of a post's inline image column."""
+    """Load the image files in these dates' descriptions, in the same format as the inline image column of posts."""
     texts = "".join(entry[name] for entry in made for name in ("description", "excerpt"))
     files: str | None = await context.transaction.fetch_value(
         Sql("SELECT " + INLINE_IMAGES_COLUMN)
@@ -330,7 +331,7 @@ def _is_public(content: Any, series: Series) -> bool:
 
 
 def _refer_to(event: Event, series: Series) -> Event:
-    """Return the content with the series' page address and a reference to the series."""
+    """Return the content with the series page's address and a reference to the series."""
     parts: Sequence[Any] = series.definition.parts
     reference = SeriesReference(
         id=series.id, slug=series.slug, url=series.url, uid=series.uid, title=series.title, parts=tuple(parts),
@@ -345,7 +346,10 @@ def _refer_to(event: Event, series: Series) -> Event:
 async def keep_earlier_times(
     tx: Transaction, series: Row, after: Definition, edited: Collection[int], cause: int
 ) -> None:
-    """Override the times of unedited added dates before the rule's first date, which would get its new times."""
+    """Keep the times of unedited added dates that precede the rule's first date.
+
+    Without overrides, these dates would get the rule's new times.
+    """
     before = decode_definition(series)
     kept_slots = [slot for slot in before.added if slot in after.added]
     slots = [

@@ -95,7 +95,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A planned edit: the series before it, the new definition, and the new dates of its events."""
+    """A planned edit: the series as stored, the new definition, and each event's new date."""
 
     series: Row
     definition: Definition
@@ -107,7 +107,7 @@ class Edit:
 
 
 async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
-    """Edit the event in the path alone, with the following dates of its series, or with all dates."""
+    """Edit the event in the path: only this date, the following dates of its series too, or all dates."""
     scope: str = context.values.get("scope", THIS)
     if scope != THIS:
         target = await _fetch_target_of_event(kind, context, scope)
@@ -125,7 +125,7 @@ async def edit_series(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def delete_event(kind: Kind, context: OperationContext) -> Outcome:
-    """Move the event in the path to the trash, alone, with the following dates, or with all upcoming dates."""
+    """Move the event in the path to the trash: only this date, the following dates too, or all upcoming dates."""
     scope: str = context.values.get("scope", THIS)
     if scope == THIS:
         return await _run_single(context, delete_record(kind, _without_options(context)))
@@ -272,7 +272,7 @@ def _change_times(
 ) -> Definition:
     with naming("rule"):
         if change is not None:
-            # A new rule given with new times replaces the old one, so the old rule need not be shifted.
+            # A new rule that comes with new times replaces the old rule, so shifting the old rule is unnecessary.
             definition = shift(definition, change, since, keep_rule=rule is not None)
             since = since + change.delta if since is not None else None
         if rule is not None:
@@ -282,7 +282,7 @@ def _change_times(
 
 
 def compute_until(series: Row, definition: Definition, now: datetime) -> datetime:
-    """Return the instant before which all events of a series exist. It never moves back."""
+    """Return the instant before which all events of a series exist. This instant never moves back."""
     horizon = compute_horizon(now, definition.first_date.span().start.utc)
     return max(horizon, series["created_until"] or horizon)
 
@@ -290,8 +290,8 @@ def compute_until(series: Row, definition: Definition, now: datetime) -> datetim
 def keep_until(series: Row, now: datetime, change: Shift | None = None) -> datetime:
     """Return the instant before which all events exist after an edit that creates none.
 
-    A shift can move dates without an event to before `created_until`. The result is then earlier, but never in the
-    past, and the job creates these events.
+    A shift can move dates that have no event yet to before `created_until`. In this case, return an earlier instant,
+    but never one in the past; the job then creates the events.
     """
     until: datetime = series["created_until"] or COMPLETE
     earlier = min(change.delta, timedelta()) - timedelta(days=1) if change is not None else timedelta()
@@ -318,7 +318,7 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
     await _check_other_slots(tx, edit)
     cause = await write_definition(tx, series, edit.definition, edit.columns)
     if cause is None:
-        # An edit that only resets overridden fields keeps the definition, but needs a revision to be undone.
+        # An edit that only resets overridden fields keeps the definition, but undoing the edit requires a revision.
         cause = await write_series(tx, series, {})
     write = SeriesWrite(
         {**series, **edit.columns},
@@ -344,7 +344,7 @@ def _check_slots(edit: Edit) -> None:
     moved = {match.row["id"] for match in edit.matches if match.row is not None}
     taken = {row["slot"] for row in edit.occurrences.active.values() if row["id"] not in moved}
     for match in edit.matches:
-        # A trashed event leaves the series when another event gets its slot.
+        # A trashed event leaves the series when another event takes its slot.
         if match.date is None or (match.slot_only and match.row and match.row["status"] == "trash"):
             continue
         with naming("start_date"):
@@ -355,7 +355,7 @@ def _check_slots(edit: Edit) -> None:
 
 
 async def _check_other_slots(tx: Transaction, edit: Edit) -> None:
-    """Raise if an event gets the slot of an earlier date that the edit has not loaded."""
+    """Raise if an event would get the slot of an earlier date that was not loaded for the edit."""
     slots = [
         match.date.slot
         for match in edit.matches

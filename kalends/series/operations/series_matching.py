@@ -23,7 +23,7 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-# How many months ahead to create events. Lists without date filters cover two years, so this must be longer.
+# How many months ahead to create events. This must exceed two years, the range of lists without date filters.
 HORIZON_MONTHS: Final = 25
 
 
@@ -35,7 +35,7 @@ class Occurrences:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An event and its new date. Without a date, the event goes to the trash; without an event, a new one is created.
+    """An event and its new date. An event without a date goes to the trash; a date without an event gets a new one.
 
     `slot_only` means that only the slot of a past or trashed event moves.
     """
@@ -73,9 +73,9 @@ def find_first_upcoming(rows: Iterable[Row], now: datetime, since: datetime | No
 
 
 def find_next(occurrences: Occurrences, now: datetime, anchor: datetime) -> datetime:
-    """Return the first upcoming slot at or after `anchor` and after all past slots; `anchor` if there is none.
+    """Return the first upcoming slot at or after `anchor` and after all past slots, or `anchor` if there is none.
 
-    An event moved to a later time can be upcoming even if its slot precedes past slots.
+    An event that was moved to a later time can be upcoming even if its slot precedes past slots.
     """
     rows = occurrences.active.items()
     over = [slot for slot, row in rows if is_past(row, now) and TIMES not in (row["own_fields"] or ())]
@@ -85,7 +85,7 @@ def find_next(occurrences: Occurrences, now: datetime, anchor: datetime) -> date
 
 
 def compute_horizon(now: datetime, start: datetime) -> datetime:
-    """Return the instant up to which to create events: some months after now or after a later start."""
+    """Return the instant up to which to create events: some months after now, or after the start if that is later."""
     begin = max(now, start).replace(hour=0, minute=0, second=0, microsecond=0)
     year, month = divmod(begin.month - 1 + HORIZON_MONTHS, 12)
     if begin.year + year >= times.LAST_YEAR:
@@ -121,7 +121,7 @@ def match_by_rule(
 ) -> list[Match]:
     """Match events with a new rule's dates, omitting past dates without an event.
 
-    Dates at the slots in `taken` are omitted too, because past events have these slots.
+    Also omit the slots in `taken`, because past events have them.
     """
     by_slot = {row["slot"]: row for row in rows}
     dates = [date for date in list_dates(definition, until, since) if date.slot not in taken]
@@ -135,7 +135,7 @@ def has_ended(date: Date | None, now: datetime) -> bool:
 
 
 def find_later_dates(definition: Definition, rows: Iterable[Row], dates: Iterable[Date]) -> list[Date]:
-    """Return the dates past the horizon (the end of `dates`) at which a rule still produces an existing event."""
+    """Return later dates, beyond `dates`, at which the definition still produces an existing event."""
     known = {*definition.removed, *[date.slot for date in dates]}
     slots = [row["slot"] for row in rows if row["status"] != "trash" and row["slot"] not in known]
     return [Date(slot, part) for slot, part in find_given(definition, slots).items()]
@@ -174,7 +174,7 @@ def match_events(
     moved = change.shift or Shift(timedelta())
     if change.rule is None:
         return match_shifted(rows, after, moved, change.since)
-    # The new rule does not apply to events whose slots are past but that were moved to a later time.
+    # The new rule does not apply to events that have an earlier slot but were moved to a later time.
     earlier = [row for row in rows if change.since is not None and row["slot"] < change.since]
     later = rows[len(earlier) :]
     taken = {move_slot(row["slot"], moved, change.since) for row in untouched}

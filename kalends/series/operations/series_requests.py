@@ -42,7 +42,7 @@ OTHER_PARAMS: Final = frozenset({*TIME_PARAMS, "slug", "rule", "add_dates", "rem
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Report an invalid value as an error in this parameter."""
+    """Report an invalid value as an error in the parameter `name`."""
     try:
         yield
     except InvalidValue as error:
@@ -114,7 +114,10 @@ class ContentInput:
 async def read_content(
     context: OperationContext, arguments: Mapping[str, Any], row: Any, record_id: int
 ) -> ContentInput:
-    """Read a series' content by the same rules as an event's. `row` is the series in event form; None if new."""
+    """Read a series' content by the same rules as an event's.
+
+    `row` is the series in event form, or None if it is new.
+    """
     content = {name: value for name, value in arguments.items() if name not in OTHER_PARAMS - {"date", "date_utc"}}
     links = await resolve_links(EVENTS, context, arguments, row)
     content = dict(await resolve_image_url(context, content))
@@ -154,7 +157,7 @@ def make_event_row(series: Row, definition: Definition, date: Date) -> Any:
 def read_nominal(
     context: OperationContext, arguments: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> tuple[datetime, datetime]:
-    """Return the start and end as sent. A daylight-saving shift applies only to the first date, not to the rule."""
+    """Return the start and end as sent. A daylight saving shift must affect only the first date, not the rule."""
     local: dict[str, datetime] = {"start_date": columns["start_local"], "end_date": columns["end_local"]}
     for name in local:
         if arguments.get(name) is not None and not columns["all_day"]:

@@ -131,7 +131,7 @@ async def _merge(context: OperationContext, series: Row, other: Row) -> Summary:
     other_rows = await _load_events(context, other["id"], "series")
     definition, keeps_rule = _join(series, other, other_rows)
     check_number_of_changes(definition, "series")
-    # Two events or two rules must not have the same slot.
+    # No two events or rules may have the same slot.
     own = {row["slot"] for row in own_rows if row["status"] != "trash"}
     for row in other_rows:
         if row["status"] != "trash" and (row["slot"] in own or row["slot"] in definition.removed):
@@ -146,14 +146,17 @@ async def _merge(context: OperationContext, series: Row, other: Row) -> Summary:
     taken = {row["slot"] for row in own_rows} - active
     moved = [row for row in other_rows if row["slot"] not in taken]
     changes = {row["id"]: _plan_move(definition, series["id"], row, keeps_rule=keeps_rule) for row in moved}
-    # The events of both series exist up to the earlier instant, so the job continues there.
+    # All events of both series exist up to the earlier of the two instants, so the job continues there.
     instants = [row["created_until"] for row in (series, other) if row["created_until"] is not None]
     await series_storage.set_created_until(tx, series["id"], min(instants, default=None))
     return Summary().add(await change_events(tx, moved, changes, cause))
 
 
 def _join(series: Row, other: Row, other_rows: Sequence[Row]) -> tuple[Definition, bool]:
-    """Return the merged definition and whether it keeps the other rule. If not, the other dates become added ones."""
+    """Return the merged definition and whether it keeps the other series' rule.
+
+    If it does not, the other series' dates become added dates.
+    """
     definition, second = decode_definition(series), decode_definition(other)
     if is_before(definition, second):
         return join_definitions(definition, second), True
@@ -171,7 +174,10 @@ def _join(series: Row, other: Row, other_rows: Sequence[Row]) -> tuple[Definitio
 
 
 def _plan_move(definition: Definition, series_id: int, row: Row, *, keeps_rule: bool) -> Values:
-    """Return the columns of an event that moves to another series. Differences from that series become overrides."""
+    """Return the columns of an event that moves to another series.
+
+    Values that differ from this series become overrides.
+    """
     if keeps_rule or row["status"] == "trash":
         return {"series_id": series_id}
     columns = {name: row[name] for name in (*CONTENT_FIELDS, *LOCAL_TIME_COLUMNS)}

@@ -48,7 +48,7 @@ FIELD_NAMES: Final[Mapping[str, str]] = {
     "own_fields": "own",
     "series_id": "series",
 }
-# Columns stored as text in JSON.
+# Decoders for columns that are stored as text in JSON.
 DECODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("start_local", "end_local", "slot", "published_at"), datetime.fromisoformat),
     **dict.fromkeys(("added", "removed"), lambda values: [datetime.fromisoformat(value) for value in values]),
@@ -90,7 +90,7 @@ async def _restore(kind: Kind, context: OperationContext, series: Row) -> Summar
 
 
 async def _load_rows(tx: Transaction, series_id: int, event_ids: Iterable[int]) -> dict[int, Row]:
-    """Return a series' events and the given former events, by event ID."""
+    """Return a series' current events and the given events, by ID; the given events may have left the series."""
     where = Sql(
         "r.site_id = ? AND (r.series_id = ? OR r.id = ANY(?)) ORDER BY r.slot", tx.site.id, series_id, list(event_ids)
     )
@@ -116,7 +116,7 @@ async def _read_trash(context: OperationContext, series: Row) -> tuple[Restorati
 
 
 async def _read_changes(tx: Transaction, series: Row, changes: Sequence[Row]) -> tuple[Restoration, dict[int, Row]]:
-    """Return what to write back to undo these changes (newest first), and the events."""
+    """Return what to write back to undo these changes (newest first), and the series' events."""
     caused = [await series_storage.list_caused_changes(tx, change["revision"]) for change in changes]
     event_ids = [entry["record_id"] for entries in caused for entry in entries if entry["kind"] == EVENTS.name]
     rows = await _load_rows(tx, series["id"], event_ids)
@@ -194,7 +194,7 @@ async def _write_back(
 async def _write_others(
     context: OperationContext, restoration: Restoration, existing: ExistingRecords, cause: int
 ) -> None:
-    """Write back other series that lost or gained dates in the edit."""
+    """Write back other series to or from which the edit moved dates."""
     tx = context.transaction
     for series_id, columns in restoration.others.items():
         if (row := await SERIES.fetch(tx, series_id)) is not None:
@@ -229,7 +229,7 @@ def _plan_event(tx: Transaction, row: Row, columns: Record, existing: ExistingRe
 
 
 async def _complete_dates(context: OperationContext, series: Row, rows: Mapping[int, Row], cause: int) -> Summary:
-    """Create missing events, trash events whose dates the rules no longer produce, and update all others."""
+    """Create missing events, trash events at dates that the rules no longer produce, and update all other events."""
     tx = context.transaction
     definition = decode_definition(series)
     until = compute_until(series, definition, tx.now)

@@ -1,4 +1,4 @@
-"""Writes many events of a series with few statements, as the result of one change to the series."""
+"""Writes many events of a series with few statements, as the consequence of one change to the series."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ PUBLISHING_STATUSES: Final = frozenset({"publish", "future", "private"})
 INDEPENDENT: Final[Values] = {"series_id": None, "slot": None, "own_fields": None}
 
 
-# The content of dates: columns and linked records that still exist ---------------------------
+# Content of dates: columns, and linked records that still exist ---------------------------
 
 
 class ExistingRecords:
@@ -140,7 +140,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SeriesWrite:
-    """The series whose events to write, with options."""
+    """The series whose events are to be written, with options."""
 
     series: Mapping[str, Any] | Row  # requires `id`, `slug` and `published_at`
     definition: Definition
@@ -217,7 +217,7 @@ async def change_events(
 
 
 def _reuse_trashed(match: Match, trashed: Mapping[datetime, Row]) -> Match:
-    """Reuse the trashed event if the rule produces its date again."""
+    """If the rule produces the date of a trashed event again, reuse that event."""
     if match.row is None and match.date is not None and match.date.slot in trashed:
         return Match(trashed[match.date.slot], match.date)
     return match
@@ -250,7 +250,7 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
 
 
 def check_permission(actor: Actor | None, row: Row) -> None:
-    """Raise if the actor may not edit this date. None stands for a job, which may edit all."""
+    """Raise if the actor may not edit this date. The actor None is a job, which may edit all dates."""
     if actor is not None and not permissions.may_edit(actor, row):
         raise permissions.permission_error(
             actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
@@ -383,7 +383,7 @@ async def publish_series(tx: Transaction, series: Row) -> None:
 
 
 def _publish(definition: Definition) -> Definition:
-    """Set the status to `publish`. Later content changes keep their status unless it is `future`."""
+    """Set the status to `publish`. Later content changes keep their status, except for `future`."""
     later = {change.since: change.values for change in definition.content_changes if "status" in change.values}
     published = change_content(definition, {"status": "publish"})
     for since, values in later.items():

@@ -82,7 +82,7 @@ def make_params(values: RepeatValues, start_day: str) -> dict[str, Any]:
 
 
 def make_rule(values: RepeatValues, start: date | None) -> dict[str, Any]:
-    """Return the rule as an API object. The first date determines its days of the month."""
+    """Return the rule as an API object. The first date determines the rule's day of the month."""
     rule: dict[str, Any] = {"frequency": values.frequency, "interval": values.interval or "1"}
     if values.frequency == "weekly":
         rule["weekdays"] = values.weekdays or ([WEEKDAYS[start.weekday()]] if start else [])

@@ -1,4 +1,4 @@
-"""Splitting a series in two and joining two series, as pure functions."""
+"""Splitting one series and joining two, as pure functions."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -56,7 +56,8 @@ def _find_first_slot(definition: Definition) -> datetime:
 def join_definitions(first: Definition, second: Definition) -> Definition:
     """Return one series with the dates of both.
 
-    Skipped dates and content changes in the other series' period are leftovers of former rules, so drop them.
+    In each series, drop skipped dates and content changes within the other one's period: they are left over from
+    former rules.
     """
     begin = _find_first_slot(second)
     earlier = tuple(change for change in first.content_changes if change.since < begin)
@@ -93,7 +94,7 @@ def _is_added(part: Part, added: Collection[datetime]) -> bool:
 
 
 def _join(head: Part, tail: Part) -> Part | None:
-    """Return a part that produces the dates of both; None if no single rule does."""
+    """Return a part that produces the dates of both parts; None if no single rule does."""
     if head.rule is None or tail.rule is None or _without_end(head.rule) != _without_end(tail.rule):
         return None
     count = (head.rule.count or 0) + tail.rule.count if tail.rule.count else None

@@ -22,7 +22,7 @@ FIRST_YEAR: Final = 2  # no time zone can move a date before year 1
 # Leaves room for computing dates up to a century after the last existing date.
 LAST_YEAR: Final = times.LAST_YEAR - 200
 MAX_DAYS: Final = 3660
-# `group_slots` separates slots that are farther apart than this.
+# `group_slots` begins a new group after a longer gap between slots.
 MAX_GAP: Final = timedelta(days=400)
 
 
@@ -50,7 +50,7 @@ def group_slots(slots: Iterable[datetime]) -> Iterator[Sequence[datetime]]:
         yield ordered[begin:end]
 
 
-# Edits treat a rule as ended if it produces no date for this long after a slot.
+# An edit treats a rule as ended if it produces no date within this period after a slot.
 SEARCH_PERIOD: Final = timedelta(days=30 * 366)
 LAST_SLOT: Final = datetime(times.LAST_YEAR, 12, 31)
 # Maximum number of dates in a list: more than fifty years of daily dates.
@@ -59,7 +59,7 @@ MAX_LISTED: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A rule and its first date in local time; without a rule, only that date."""
+    """A rule and its first date in local time. A part without a rule has only that date."""
 
     uid: str
     rule: Rule | None
@@ -123,7 +123,7 @@ class Definition:
 
 
 class SlotTaken(Exception):
-    """Two dates of a series have the same slot."""
+    """Raised if two dates of a series have the same slot."""
 
     def __init__(self, slot: datetime) -> None:
         super().__init__(slot)
@@ -131,7 +131,7 @@ class SlotTaken(Exception):
 
 
 class TooManyDates(Exception):
-    """A series' rules produce more than `MAX_LISTED` dates."""
+    """Raised if the rules of a series produce more than `MAX_LISTED` dates."""
 
 
 # Reading -------------------------------------------------------------------------------------
@@ -185,13 +185,13 @@ def dates_at(definition: Definition, slots: Sequence[datetime]) -> list[Date]:
 
 
 def find_given(definition: Definition, slots: Sequence[datetime]) -> dict[datetime, Part]:
-    """Return the slots that rules produce, each with the first part that produces it."""
+    """Return which of these slots the rules produce, each with the first part that produces it."""
     if not slots:
         return {}
     wanted, groups = frozenset(slots), list(group_slots(slots))
     given: dict[datetime, Part] = {}
     for part in definition.parts:
-        # A rule with a count is always expanded from its first date, so expand it only once, for all slots.
+        # A rule with a count must be expanded from its first date, so expand it only once for all slots.
         is_counted = part.rule is not None and part.rule.count is not None
         for group in [sorted(slots)] if is_counted else groups:
             for slot in part.slots(group[-1], group[0]):
@@ -273,9 +273,9 @@ def move_slot(slot: datetime, change: Shift, since: datetime | None) -> datetime
 def change_rule(
     definition: Definition, rule: Rule, since: datetime | None = None, *, keep_later_parts: bool = False
 ) -> Definition:
-    """Apply another rule to the dates at or after a slot, starting with the rule's first date there.
+    """Apply another rule to the dates at or after a slot, starting with the first date that the rule produces there.
 
-    The rule replaces later parts; with `keep_later_parts`, it ends before the next part.
+    The rule replaces later parts. With `keep_later_parts`, the rule ends before the next part.
     """
     definition, index = begin_part(definition, since)
     parts, later = definition.parts[:index], definition.parts[index + 1 :]
@@ -396,19 +396,19 @@ def _search_limit(slot: datetime) -> datetime:
     return min(slot + SEARCH_PERIOD, LAST_SLOT) if slot < LAST_SLOT - SEARCH_PERIOD else LAST_SLOT
 
 
-# Pairing existing events with the dates of a new rule: events keep their identity -----------
+# Pairing existing events with a new rule's dates, so the events keep their identity -----------
 
 Pair = tuple[datetime | None, Date | None]
 
 
 def pair_slots(old: Sequence[datetime], new: Sequence[Date]) -> list[Pair]:
-    """Pair existing events' slots with new dates: first by slot, then by day, then by rule period."""
+    """Pair the slots of existing events with new dates: by slot, then by day, then by the rule's periods."""
     pairs: list[Pair] = []
     left_old, left_new = list(old), list(new)
     for key in (datetime.isoformat, datetime.date):
         found, left_old, left_new = _pair_by(key, left_old, left_new)
         pairs += found
-    # Assign old slots to the new rule's periods (days, weeks, months or years), too.
+    # Also assign old slots to the new rule's periods (days, weeks, months or years).
     for rule in dict.fromkeys(date.part.rule for date in left_new if date.part.rule is not None):
         dates = [date for date in left_new if date.part.rule == rule]
         found, left_old, unused = _pair_by(partial(period_of, rule), left_old, dates)

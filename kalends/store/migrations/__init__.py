@@ -19,10 +19,10 @@ def migrate(
 ) -> None:
     """Upgrade the schema to a revision. A concurrent run waits, then has nothing to do.
 
-    Also grant the logins in the server's and the job queue's URLs the rights they need. `report` gets a line for each
-    step.
+    Also grant the necessary rights to the logins in the URLs of the server and the job queue. `report` gets a line
+    for each step.
     """
-    # A server never migrates and starts in half the time without these imports.
+    # Without these imports, a server starts in half the time, and it never migrates.
     from alembic import command
     from alembic.config import Config
 

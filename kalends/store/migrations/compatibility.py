@@ -7,9 +7,9 @@ for servers of an earlier version, which do not contain the migration.
 from collections.abc import Mapping
 from typing import Final
 
-# The oldest code that works after each migration. Code never works with a schema that is older than itself.
-# A migration that only adds something repeats the previous migration's value. A migration that removes something
-# declares the first version whose code no longer uses it.
+# The oldest code that works after each migration. Code never works with a schema older than the code. A migration
+# that only adds something repeats the previous migration's value. A migration that removes something declares the
+# first version whose code no longer uses it.
 OLDEST_CODE: Final[Mapping[str, str]] = {
     "0035": "0035",
     "0036": "0035",

@@ -22,7 +22,7 @@ LOCK_INTERVAL = 0.2
 BUSY_STATES = ("55P03", "40P01")
 # Range for a random pause before the next attempt, in seconds. During the pause, waiting requests are served.
 RETRY_PAUSE = (0.5, 2.0)
-# Seconds after which the command gives up.
+# After this many seconds, the command gives up.
 MAX_RETRY_SECONDS = 300.0
 # The version whose schema the first migration creates.
 LAST_REPLACED = "0034"
@@ -43,7 +43,7 @@ def grant_rights(connection: Connection, logins: Mapping[str, str]) -> None:
 
 
 def restore_marks(connection: Connection, report: Report) -> None:
-    """Mark search functions LEAKPROOF if they are not, as after restoring a dump, which lacks the marks."""
+    """Mark search functions LEAKPROOF if they lack the mark; a dump does not contain these marks."""
     statements = connection.exec_driver_sql(checks.FIND_MISSING).scalars().all()
     if not statements:
         return
@@ -83,7 +83,7 @@ def has_declarations(connection: Connection) -> bool:
 
 
 def store_declaration(connection: Connection, revision: str) -> None:
-    """Store which code works with the new schema, in the migration's transaction."""
+    """Store which code is compatible with the new schema, in the same transaction as the migration."""
     oldest = compatibility.OLDEST_CODE.get(revision)
     if oldest and has_declarations(connection):
         connection.execute(
@@ -101,7 +101,7 @@ def lock(connection: Connection, report: Report) -> None:
         if not is_waiting:
             report("Another migration is running; waiting for it.")
         is_waiting = True
-        # Release the snapshot, because CREATE INDEX CONCURRENTLY in the other migration waits for it.
+        # Release the snapshot: a concurrent migration's CREATE INDEX CONCURRENTLY would wait for it.
         connection.rollback()
         time.sleep(LOCK_INTERVAL)
     connection.execute(text(f"SET lock_timeout = {LOCK_TIMEOUT_MS}"))

@@ -6,8 +6,8 @@ from typing import Final
 
 from alembic import op
 
-# Milliseconds that a migration's statement waits for a lock. Requests queue behind it and keep others waiting for a
-# connection, by default for up to one second, so this must be shorter.
+# Milliseconds that a migration's statement waits for a lock. Meanwhile, requests queue behind it and use up the
+# connections. Requests wait for a connection for up to one second (by default), so this must be shorter.
 LOCK_TIMEOUT_MS: Final = 500
 BUILT_INDEX: Final = re.compile(r"INDEX CONCURRENTLY IF NOT EXISTS (\w+)")
 DROP_INVALID: Final = """
@@ -23,8 +23,8 @@ def run_file(migration: str) -> None:
 def run_concurrently(migration: str) -> None:
     """Run the statements of the migration's `.concurrent.sql` file, each in a separate transaction.
 
-    They must be idempotent, because the migration starts again after a failure: `CREATE INDEX CONCURRENTLY IF NOT
-    EXISTS …`. An incomplete index from an earlier attempt is dropped first.
+    The statements must be idempotent, such as `CREATE INDEX CONCURRENTLY IF NOT EXISTS …`, because the migration
+    starts again after a failure. An incomplete index from an earlier attempt is dropped first.
     """
     text = Path(migration).with_suffix(".concurrent.sql").read_text(encoding="utf-8")
     connection = op.get_bind()

@@ -1,4 +1,4 @@
-"""Hues of images, the start page of sites, and when users last opened the console."""
+"""Image hues, the start page of sites, and the time when users last opened the console."""
 
 from kalends.store.migrations.steps import run_file
 
