@@ -68,7 +68,7 @@ def find_hue(image: Any) -> int | None:
     weights = [0.0] * HUE_STEPS
     for hue, saturation, value, alpha in zip(pixels[::3], pixels[1::3], pixels[2::3], opacity, strict=True):
         weights[round(hue * HUE_STEPS / 256) % HUE_STEPS] += saturation * value * alpha / 255**3
-    if sum(weights) < MIN_COLORFULNESS * sum(opacity) / 255:
+    if sum(weights) <= MIN_COLORFULNESS * sum(opacity) / 255:
         return None
     # Neighbors count half, because one color of a photo spreads over several steps.
     return max(
