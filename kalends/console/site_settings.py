@@ -41,8 +41,8 @@ from kalends.rendering.page_locale import make_page_locale
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.website.assets import DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, ensure_contrast
-from kalends.website.calendar_views import show_default_view
 from kalends.website.context import VIEW_NAMES, PageResponse
+from kalends.website.front_views import show_start_page
 
 # Choices for settings, with names in the user's language.
 
@@ -53,6 +53,10 @@ FONT_NAMES: Final = {
     "classic": N_("Serif"),
     "humanist": N_("Humanist sans-serif"),
     "rounded": N_("Rounded headings"),
+}
+START_PAGE_NAMES: Final = {
+    "front": N_("Front page with the coming days"),
+    "calendar": N_("Calendar"),
 }
 POSITION_NAMES: Final = {"prefix": N_("Before the amount"), "postfix": N_("After the amount")}
 # Regions with different date formats.
@@ -70,6 +74,7 @@ def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
     has_map = bool(console_request.map_settings.tiles_url) or site.default_view == "map"
     return {
         "language": _list_languages(site.language),
+        "start_page": [(key, translate(name)) for key, name in START_PAGE_NAMES.items()],
         "first_weekday": [(key, name) for key, (_, name) in zip(WEEKDAYS, weekdays, strict=True)],
         "default_view": [(key, translate(name)) for key, name in VIEW_NAMES.items() if key != "map" or has_map],
         "fonts": [(key, translate(name)) for key, name in FONT_NAMES.items()],
@@ -215,13 +220,13 @@ IMAGE_SOURCE: Final = "img-src 'self'"
 
 
 async def render_preview(console_request: ConsoleRequest, settings: Mapping[str, str]) -> Response:
-    """Return the site's default view with other settings. Invalid settings are ignored, and nothing is saved."""
+    """Return the site's start page with other settings. Invalid settings are ignored, and nothing is saved."""
     values = parse_valid({key: value for key, value in settings.items() if key in PREVIEWED})
     scope = {**console_request.request.scope, "method": "GET", "path": "/", "query_string": b""}
     page_request = console_request.make_page_request(Request(scope), "/")
     async with console_request.transaction() as tx:
         tx.site = _replace_settings(tx.site, values)
-        page = await show_default_view(page_request, page_request.operation_context(tx), {})
+        page = await show_start_page(page_request, page_request.operation_context(tx), {})
     return _respond(page, str(values.get(CUSTOM_CSS, "")))
 
 
@@ -254,6 +259,7 @@ LABELS: Final = {
     "timezone": N_("Time zone"),
     "language": N_("Language"),
     "per_page": N_("Events per page"),
+    "start_page": N_("Start page"),
     "default_view": N_("First view"),
     "first_weekday": N_("First day of the week"),
     "currency_symbol": N_("Symbol"),

@@ -1,5 +1,6 @@
 """Translations for pages, and dates and times in the language's format (CLDR, through Babel)."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -53,6 +54,10 @@ class PageLocale:
 
     def day(self, day: date) -> str:
         return _full(self.name, day)
+
+    def long_day(self, day: date) -> str:
+        """Format a day with weekday and month in full, without the year."""
+        return format_date(day, _long_pattern(self.name), locale=self.name)
 
     def short_day(self, day: date) -> str:
         return _skeleton(self.name, "MMMEd", day)
@@ -131,6 +136,14 @@ def _interval(locale: str, first: date, last: date) -> str:
     # Use noon as the end, because Babel does not count a last day at midnight.
     end = datetime.combine(last, time()) + timedelta(hours=12)
     return format_interval(datetime.combine(first, time(12)), end, "yMMMd", locale=locale)
+
+
+@cache
+def _long_pattern(locale: str) -> str:
+    """Return the pattern of a day without the year, with its names in full; many languages only have a short one."""
+    skeletons = Locale.parse(locale).datetime_skeletons
+    pattern = next(str(skeletons[name]) for name in ("MMMMEEEEd", "MMMMEd", "MMMEd") if name in skeletons)
+    return re.sub("MMM+", "MMMM", re.sub("E+|c+", "EEEE", pattern))
 
 
 @cache

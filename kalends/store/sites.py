@@ -33,6 +33,7 @@ class Site:
     accent: str
     first_weekday: int
     default_view: str
+    start_page: str
     imprint_url: str
     privacy_url: str
     parent_url: str

@@ -236,8 +236,9 @@ VIEWS: Final = {
 
 
 async def show_default_view(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Show the site's default view below its highlights."""
-    page_request.highlights = await load_highlights(page_request, context)
+    """Show the site's default view, below its highlights if the site has no front page."""
+    if context.transaction.site.start_page == "calendar":
+        page_request.highlights = await load_highlights(page_request, context)
     return await VIEWS[_find_default_view(page_request, context)](page_request, context, {})
 
 

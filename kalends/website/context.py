@@ -3,7 +3,7 @@
 Templates escape all values that are not `Markup`; records are never templates.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from itertools import accumulate
@@ -258,20 +258,24 @@ async def show_page(
     is_cacheable: bool = True,
     image_urls: tuple[str, ...] = (),
     api_address: ApiAddress = WHOLE_API,
+    categories: Sequence[Row] | None = None,
 ) -> PageResponse:
-    """Render a page with the category navigation. Its Content-Security-Policy allows the images in `image_urls`."""
+    """Render a page with the category navigation. Its Content-Security-Policy allows the images in `image_urls`.
+
+    `categories` are the rows of the navigation if the page has already loaded them.
+    """
     page_request, site = page.request, page.site
     if site.logo_url.startswith("/"):
         site = replace(site, logo_url=page.context.base_url + site.logo_url)
-    if page_request.path in HOME_PATHS:
-        # The home page has a permanent canonical URL, because the default view and its period change over time.
+    if page_request.path in HOME_PATHS and model.view:
+        # The default view has a permanent canonical URL, because the view and its period change over time.
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
     cache_tags = (*cache_tags, *page_request.highlights.cache_tags)
     category_nav = CategoryNav()
     if not page_request.embedded:
-        category_nav = await _load_category_nav(page)
+        category_nav = _make_category_nav(page, await list_categories(page) if categories is None else categories)
         cache_tags = (*cache_tags, "categories", caching.EVENT_SET)
     discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
     body = render(model, replace(_make_layout(page, site), category_nav=category_nav, discovery=discovery))
@@ -289,10 +293,13 @@ async def show_page(
     return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
 
 
-async def _load_category_nav(page: PageContext) -> CategoryNav:
+async def list_categories(page: PageContext) -> Sequence[Row]:
     """Return the main categories, ordered by number of upcoming events."""
-    rows = await calendar_months.list_main_categories(page.context, page.day_start, MAX_NAVIGATION)
-    links = [_make_category_link(page, row) for row in rows]
+    return await calendar_months.list_main_categories(page.context, page.day_start, MAX_NAVIGATION)
+
+
+def _make_category_nav(page: PageContext, rows: Sequence[Row]) -> CategoryNav:
+    links = [make_category_link(page, row) for row in rows]
     others = links[MAX_CATEGORIES:]
     sizes = accumulate(LINK_BYTES + len(f"{link.name}{link.url}".encode()) for link in others)
     more = [link for link, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
@@ -302,7 +309,7 @@ async def _load_category_nav(page: PageContext) -> CategoryNav:
     return CategoryNav(links[:MAX_CATEGORIES], more)
 
 
-def _make_category_link(page: PageContext, row: Row) -> CategoryLink:
+def make_category_link(page: PageContext, row: Row) -> CategoryLink:
     """Link to a category. It is current on its own page, on those of its subcategories, and if it is a filter."""
     slug = readable_slug(row["slug"])
     path = f"/events/category/{slug}/"

@@ -28,7 +28,6 @@ from kalends.http.bodies import read_pairs
 from kalends.store.site_revisions import SiteRevision
 from kalends.website import calendar_views, detail_views, list_views, redirects
 from kalends.website.assets import STATIC, find_asset
-from kalends.website.calendar_views import show_default_view
 from kalends.website.context import (
     DAY,
     MONTH,
@@ -42,6 +41,7 @@ from kalends.website.context import (
     show_page,
 )
 from kalends.website.feed_views import FEEDS, ICAL
+from kalends.website.front_views import show_start_page
 from kalends.website.pages import MessagePage
 from kalends.website.redirects import (
     HOUR_HEADERS,
@@ -84,7 +84,7 @@ def _view(pattern: str, show: PageView, kind: Kind | None = None) -> PageRoute:
 
 
 ROUTES: Final[tuple[PageRoute, ...]] = (
-    _view(r"/(?:events/)?", show_default_view),
+    _view(r"/(?:events/)?", show_start_page),
     _view(rf"/events/month/(?:{MONTH}/)?", calendar_views.show_month),
     _view(rf"/events/week/(?:{DAY}/)?", calendar_views.show_week),
     _view(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day),

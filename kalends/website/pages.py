@@ -15,6 +15,7 @@ from kalends.rendering.cards import Badge, Card, PageImage, When
 from kalends.rendering.page_locale import PageLocale
 from kalends.rendering.page_urls import UrlBuilder
 from kalends.store.sites import Site
+from kalends.website.models.front import FrontParts, StripLink
 from kalends.website.models.grid import Day, Slot
 from kalends.website.models.page_parts import Discovery, Highlights
 from kalends.website.models.series_models import DateItem, RuleLine, SeriesNote
@@ -195,6 +196,17 @@ class MessagePage(Page):
     message: str
     asks_password: bool = False
     when: When | None = None  # the time of a protected event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPage(Page):
+    template: ClassVar[str] = "front.html"
+    styles: ClassVar[tuple[str, ...]] = ("home.css",)
+    kind: str = "front-page"
+    heading: str
+    lead: str
+    strip: Sequence[StripLink]
+    parts: FrontParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

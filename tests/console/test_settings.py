@@ -49,6 +49,7 @@ def test_all_settings_can_be_changed(app: RunningApp, administrator: ConsoleClie
         "timezone": "Europe/Vienna",
         "language": "en-GB",
         "per_page": "25",
+        "start_page": "calendar",
         "default_view": "list",
         "first_weekday": "sunday",
         "currency_symbol": "£",
@@ -122,6 +123,7 @@ def test_unchanged_form_changes_nothing(app: RunningApp, administrator: ConsoleC
         (SETTINGS, "timezone", "Europe/Pariss", "Did you mean Europe/Paris?"),
         (SETTINGS, "language", "xx", "must be one of en, de, "),
         (SETTINGS, "default_view", "year", "must be one of month, "),
+        (SETTINGS, "start_page", "list", "must be one of front, calendar."),
         (SETTINGS, "first_weekday", "someday", "must be one of monday, "),
         (SETTINGS, "currency_code", "eur", "must be three capital letters, such as EUR."),
         (SETTINGS, "currency_position", "above", "must be prefix or postfix."),
@@ -183,6 +185,13 @@ def test_preview_never_changes_the_site(app: RunningApp, administrator: ConsoleC
     assert (read(app), read_revision(app)) == (before, revision)
     public = ConsoleClient(app).get("/")
     assert "aa0000" not in public.text
+
+
+def test_preview_shows_the_start_page(app: RunningApp, administrator: ConsoleClient) -> None:
+    for start_page, kind in (("front", "front-page"), ("calendar", "month-page")):
+        app.set_site("start_page", start_page)
+        app.set_site("default_view", "month")
+        assert f'class="container {kind}"' in administrator.post(f"{SETTINGS}/preview", {"fonts": "sans"}).text
 
 
 def test_preview_ignores_invalid_values(administrator: ConsoleClient) -> None:

@@ -1,4 +1,4 @@
-"""The home page: featured events and the weekend above the default view."""
+"""The calendar as the start page: featured events and the weekend above the default view."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,7 @@ def list_highlights(page: str) -> dict[str, list[str]]:
 
 def test_home_page_shows_featured_events_and_weekend(app: RunningApp) -> None:
     app.set_site("timezone", "UTC")
+    app.set_site("start_page", "calendar")
     today = datetime.now(UTC).date()
     first, last = find_weekend(today)
     assert list_highlights(get_page(app, "/")) == {}

@@ -1,7 +1,8 @@
 """However full a site is and however long its texts are, a page stays light."""
 
 import re
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
@@ -62,14 +63,24 @@ def get(app: RunningApp, path: str) -> bytes:
     return body
 
 
-@pytest.mark.quick("/", "/events/search/?per_page=50")
+@pytest.mark.quick("/events/", "/events/search/?per_page=50")
 @pytest.mark.parametrize(
     "path",
-    ["/", "/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
+    ["/events/", "/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
      "/events/day/2031-03-12/", "/events/list/?per_page=50", "/events/map/", "/events/search/?per_page=50"],
 )  # fmt: skip
 def test_full_page_fits_size_budget(full: RunningApp, path: str) -> None:
     assert page_bytes(full, path) < MAX_PAGE_BYTES
+
+
+@pytest.mark.quick("11")
+@pytest.mark.parametrize("hour", [11, 20])
+def test_full_front_page_fits_size_budget_and_keeps_its_first_pictures(full: RunningApp, hour: int) -> None:
+    """In Tokyo, 11:00 UTC is the evening, and at 20:00 UTC the next day has begun."""
+    with patch("kalends.asgi.utc_now", lambda: datetime(2031, 3, 5, hour, tzinfo=UTC)):
+        assert page_bytes(full, "/") < MAX_PAGE_BYTES
+        first = get(full, "/").decode().split('<section class="row">')[1]
+    assert (first.count("<article"), first.count("<img ")) == (6, 6)
 
 
 @pytest.mark.quick("events", "tags")

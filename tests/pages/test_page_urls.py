@@ -36,6 +36,7 @@ def test_category_url_supports_any_script(app: RunningApp, name: str) -> None:
 @pytest.mark.quick("month", "map")
 @pytest.mark.parametrize("view", ["month", "week", "day", "list", "map"])
 def test_start_page_is_indexable_for_all_views(app: RunningApp, view: str) -> None:
+    app.set_site("start_page", "calendar")
     app.set_site("default_view", view)
     for path in ("/", "/events/"):
         page = get_page(app, path)

@@ -288,7 +288,7 @@ def test_unpublished_events_are_not_displayed(app: RunningApp, status: str) -> N
         editor.change("events", event["id"], **({"date": "2090-01-01"} if status == "future" else {"status": status}))
     assert "Secret" not in get_page(app, path, status=404)
     for view in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
-                 "/events/search/", "/"):  # fmt: skip
+                 "/events/search/", "/events/", "/"):  # fmt: skip
         assert "Secret" not in get_page(app, view)
     # Not even to those who may see it: pages are what everybody sees.
     login = app.users["administrator"]
@@ -411,7 +411,7 @@ def test_site_settings_configure_view_name_and_logo(app: RunningApp) -> None:
         ("logo_url", "https://cdn.example/logo.svg"),
     ):
         app.set_site(key, value)
-    _, headers, body = app.raw("GET", "/")
+    _, headers, body = app.raw("GET", "/events/")
     assert b"Upcoming events" in body
     assert b"Our &lt;town&gt;" in body or b"<span>Our</span>" in body
     assert "https://cdn.example" in headers["content-security-policy"]

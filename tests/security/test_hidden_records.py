@@ -188,7 +188,7 @@ def _page_probes(event: HiddenEvent) -> Iterator[Probe]:
     for path in (f"/series/{event.series_slug}/", f"/series/{event.series_slug}.ics", f"/?p={event.series}"):
         yield Probe(get_request(path))
     for front in ("", "/embed"):
-        for path in ("/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/"):
+        for path in ("/", "/events/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/"):
             yield Probe(get_request(front + path))
         for path in ("/events/list/", "/events/map/"):
             yield Probe(get_request(front + path, **WINDOW))

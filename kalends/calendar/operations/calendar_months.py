@@ -74,24 +74,7 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
     This is a single statement whose result does not grow with the number of events per day. Password-protected events
     are included, because their titles and times are public.
     """
-    days_context = build_days_context(context, first, last)
-    query = build_list_query(DAY_EVENTS, days_context)
-    clauses = await build_clauses(DAY_EVENTS, days_context, query)
-    branches = [
-        Sql(
-            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, r.start_utc, r.end_utc, "
-            "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
-            "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
-            "r.password_hash IS NULL AND r.series_id IS NOT NULL AS repeats, "
-            "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured, "
-            "CASE WHEN r.password_hash IS NULL THEN r.event_status ELSE 'scheduled' END AS event_status FROM"
-        )
-        + source
-        + Sql("WHERE")
-        + where
-        + Sql(")")
-        for source, where in plan_branches(query, build_window(query), clauses)
-    ]
+    days = await select_days(context, first, last)
     return await context.transaction.fetch_all(
         Sql(
             """SELECT n.*, (SELECT c.category_id FROM event_categories c WHERE n.is_open
@@ -102,7 +85,7 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
                     FROM (SELECT e.*, CASE WHEN e.first_day = e.last_day THEN e.first_day END AS day FROM (""",
             context.transaction.site.id,
         )
-        + join(" UNION ALL ", branches)
+        + days
         + Sql(
             """) e) f) n WHERE n.nth <= CASE WHEN n.day IS NULL THEN ?::integer ELSE ?::integer END
                     OR n.day IS NOT NULL AND n.of_day = ?::integer
@@ -112,6 +95,31 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
             max_per_day + 1,
         )
     )
+
+
+async def select_days(context: OperationContext, first: date, last: date, more: LiteralString = "") -> Sql:
+    """Build a query for the events in a range of days, with the columns of calendar entries and `more`."""
+    days_context = build_days_context(context, first, last)
+    query = build_list_query(DAY_EVENTS, days_context)
+    clauses = await build_clauses(DAY_EVENTS, days_context, query)
+    branches = [
+        Sql(
+            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, r.start_utc, r.end_utc, "
+            "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
+            "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
+            "r.password_hash IS NULL AND r.series_id IS NOT NULL AS repeats, "
+            "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured, "
+            "CASE WHEN r.password_hash IS NULL THEN r.event_status ELSE 'scheduled' END AS event_status"
+            + more
+            + " FROM"
+        )
+        + source
+        + Sql("WHERE")
+        + where
+        + Sql(")")
+        for source, where in plan_branches(query, build_window(query), clauses)
+    ]
+    return join(" UNION ALL ", branches)
 
 
 async def list_day(context: OperationContext, day: date) -> RecordList[Event]:

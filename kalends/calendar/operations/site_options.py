@@ -17,6 +17,7 @@ from kalends.core.zones import read_zone
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
+START_PAGES: Final = ("front", "calendar")
 VIEWS: Final = ("month", "week", "day", "list", "map")
 MEDIA_PATH: Final = "/media/"
 FONTS: Final = ("serif", "sans", "classic", "humanist", "rounded")
@@ -96,6 +97,7 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "accent": _parse_accent,
     "first_weekday": _parse_weekday,
     "default_view": _parse_one_of(VIEWS),
+    "start_page": _parse_one_of(START_PAGES),
     "imprint_url": read_website,
     "privacy_url": read_website,
     "parent_url": read_website,

@@ -165,11 +165,14 @@ def measure_month(layout: MonthLayout, highlights: Highlights) -> int:
     bars, spaces = sum(slot.days > 0 for slot in slots), sum(slot.entry is None for slot in slots)
     links = sum(day.more_count > 0 for day in days)
     markup = BAR_BYTES * bars + SPACE_BYTES * spaces + MORE_BYTES * links + _measure_highlights(highlights)
-    return markup + sum(map(_measure_entry, entries))
+    return markup + sum(map(measure_entry, entries))
 
 
 def _measure_highlights(highlights: Highlights) -> int:
-    tiles = [*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]]
+    return measure_tiles([*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]])
+
+
+def measure_tiles(tiles: Sequence[Card]) -> int:
     return _measure_cards(tiles) - (CARD_BYTES - TILE_BYTES) * len(tiles)
 
 
@@ -178,7 +181,7 @@ def week_fits(grid: HourGrid) -> bool:
     blocks = [block.entry for block in all_blocks if block.entry]
     bars = [*[bar.entry for bar in grid.bars], *[entry for day in grid.days for entry in day.all_day]]
     markup = BLOCK_BYTES * len(blocks) + BAR_BYTES * len(bars) + REST_BYTES * (len(all_blocks) - len(blocks))
-    return sum(map(_measure_entry, [*blocks, *bars])) + markup <= MAX_ENTRIES_BYTES
+    return sum(map(measure_entry, [*blocks, *bars])) + markup <= MAX_ENTRIES_BYTES
 
 
 def _measure_cards(cards: Iterable[Card]) -> int:
@@ -192,7 +195,7 @@ def _measure_card(card: Card) -> int:
     return CARD_BYTES + (IMAGE_BYTES if image else 0) + sum(map(_count_bytes, texts)) + _measure_state(card)
 
 
-def _measure_entry(entry: Entry) -> int:
+def measure_entry(entry: Entry) -> int:
     return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url) + _measure_state(entry)
 
 

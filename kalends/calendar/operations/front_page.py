@@ -1,0 +1,91 @@
+"""Queries for the front page: the events of the coming days with counts, featured events, pictures of categories."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.operations.calendar_months import make_date_filter, select_days
+from kalends.calendar.operations.record_verbs import EVENT_KEYS, find_page
+from kalends.store import Row
+from kalends.store.sql import Sql
+
+MAX_PER_DAY: Final = 16  # maximum number of events to read per day
+EXHIBITION_DAYS: Final = 7  # an event that lasts longer counts as running from its first day
+MAX_TRIED: Final = 5  # maximum number of events to examine per category for one with an image
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """The days that the counts refer to. The evening begins at `evening` and ends at `midnight`."""
+
+    day: date
+    evening: datetime
+    midnight: datetime
+    weekend: tuple[date, date]
+    over: datetime  # events that ended by then come last
+
+
+async def list_coming_days(context: OperationContext, first: date, last: date, today: Today) -> list[Row]:
+    """List the first events of each day, the most notable first, with the totals of today and the coming days.
+
+    An event has one day: the one on which it starts, or `first` if it began earlier.
+    """
+    days = await select_days(
+        context,
+        first,
+        last,
+        ", CASE WHEN r.password_hash IS NULL THEN r.series_id END AS series_id, "
+        "r.password_hash IS NULL AND r.image_id IS NOT NULL AS has_image, "
+        "r.password_hash IS NULL AND r.is_free AS is_free",
+    )
+    tomorrow = today.day + timedelta(days=1)
+    return await context.transaction.fetch_all(
+        Sql(
+            """SELECT n.*, (SELECT c.category_id FROM event_categories c WHERE n.is_open
+                    AND c.site_id = ? AND c.event_id = n.id ORDER BY c.position LIMIT 1) AS category_id
+                FROM (
+                    SELECT f.*, count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?) OVER () AS today,
+                        count(*) FILTER (WHERE NOT f.all_day AND f.start_utc >= ? AND f.start_utc < ?) OVER ()
+                            AS tonight,
+                        count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?) OVER () AS tomorrow,
+                        count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?) OVER () AS weekend,
+                        count(*) FILTER (WHERE f.is_free) OVER () AS free,
+                        count(*) OVER (PARTITION BY f.day) AS of_day,
+                        row_number() OVER (PARTITION BY f.day ORDER BY f.is_over,
+                            f.event_status IN ('cancelled', 'postponed'), f.is_running, f.sticky DESC,
+                            f.featured DESC, f.has_image DESC, f.start_local, f.id) AS nth
+                    FROM (SELECT e.*, greatest(e.first_day, ?) AS day, e.end_utc <= ? AS is_over,
+                        e.first_day < ? OR e.last_day - e.first_day >= ? AS is_running FROM (""",
+            *(context.transaction.site.id, today.day, today.day, today.evening, today.midnight, tomorrow, tomorrow),
+            *(today.weekend[1], today.weekend[0], first, today.over, first, EXHIBITION_DAYS),
+        )
+        + days
+        + Sql(") e) f) n WHERE n.nth <= ? ORDER BY n.day, n.nth", MAX_PER_DAY)
+    )
+
+
+async def list_featured_ids(context: OperationContext, since: date, limit: int) -> list[int]:
+    values = {"featured": True, "overlaps_from": make_date_filter(since), "per_page": limit}
+    page = await find_page(EVENT_KEYS, replace(context, values=values), with_total=False)
+    return [row["id"] for row in page.rows]
+
+
+async def find_pictured_events(context: OperationContext, category_ids: list[int], since: datetime) -> dict[int, int]:
+    """Return the next event with an image for each category that has one, also in its subcategories."""
+    site_id = context.transaction.site.id
+    rows = await context.transaction.fetch_all(
+        Sql(
+            """SELECT m.id, n.event_id FROM unnest(?::bigint[]) AS m (id) CROSS JOIN LATERAL (
+                SELECT l.event_id FROM categories c CROSS JOIN LATERAL (
+                    SELECT k.event_id, k.start_utc FROM event_categories k
+                    WHERE k.site_id = ? AND k.category_id = c.id AND k.listed AND k.start_utc >= ?
+                    ORDER BY k.start_utc LIMIT ?) l
+                JOIN events e ON e.site_id = ? AND e.id = l.event_id
+                WHERE c.site_id = ? AND (c.id = m.id OR c.parent = m.id)
+                    AND e.image_id IS NOT NULL AND e.password_hash IS NULL
+                ORDER BY l.start_utc, l.event_id LIMIT 1) n""",
+            *(category_ids, site_id, since, MAX_TRIED, site_id, site_id),
+        )
+    )
+    return {row["id"]: row["event_id"] for row in rows}
