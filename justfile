@@ -22,11 +22,11 @@ setup:
 
 # Run a server and a worker on a local PostgreSQL that is kept in .local; another port: just port=8001 run
 run:
-    {{ uv }} run python -m tools.run --directory {{ local }} --host {{ host }} --port {{ port }}
+    @{{ uv }} run python -m tools.run --directory {{ local }} --host {{ host }} --port {{ port }}
 
 # The same with a made-up town and its events
 demo:
-    {{ uv }} run python -m tools.run --directory {{ local }} --host {{ host }} --port {{ port }} --town
+    @{{ uv }} run python -m tools.run --directory {{ local }} --host {{ host }} --port {{ port }} --town
 
 # Stop the local PostgreSQL of `just run`
 stop:

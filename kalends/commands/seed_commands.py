@@ -85,6 +85,7 @@ def _add_town(site: str, today: datetime | None) -> None:
         typer.echo("The site has the town already; nothing was added.")
         return
     typer.echo(
-        f"Created Larkford: {counts.events:,} events, {counts.venues:,} venues, {counts.organizers:,} organizers, "
-        f"{counts.categories:,} categories, {counts.images:,} images, in {time.monotonic() - started:.1f} s."
+        f"Created Larkford: {counts.events:,} events, {counts.series:,} series, {counts.venues:,} venues, "
+        f"{counts.organizers:,} organizers, {counts.categories:,} categories, {counts.images:,} images, "
+        f"in {time.monotonic() - started:.1f} s."
     )

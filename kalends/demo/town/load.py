@@ -1,17 +1,22 @@
 """`kalends seed --town`: add Larkford to a site, with a program around today's date."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from kalends.accounts.storage import user_tables
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds import BY_NAME
+from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations import site_options
 from kalends.calendar.operations.event_links import resolve_links
+from kalends.calendar.operations.record_verbs import update_record
 from kalends.calendar.operations.writes import add_record
 from kalends.calendar.storage import bulk_load
 from kalends.calendar.storage.bulk_load import ProgressCallback
@@ -19,11 +24,22 @@ from kalends.core import image_types, times
 from kalends.core.params import read_params
 from kalends.core.slugs import make_slug
 from kalends.demo.town import town_places
-from kalends.demo.town.programme import PROGRAMME, STATES, Slot
-from kalends.demo.town.scenes import LOGO_SIZE, SCENES, SIZE, draw_logo, draw_scene
-from kalends.demo.town.town_places import Host, Occurrence, Place
+from kalends.demo.town.programme import (
+    CHANGED_DATES,
+    EVERY_WEEK,
+    EXTRA_DATES,
+    PROGRAMME,
+    SUBMISSIONS,
+    WRITERS,
+    Slot,
+    Submission,
+)
+from kalends.demo.town.scenes import LOGO_SIZE, SCENES, draw_logo, draw_scene
+from kalends.demo.town.town_canvas import SIZE
+from kalends.demo.town.town_places import CATEGORIES, Host, Occurrence, Place
 from kalends.media.adapters.library import Library, StoredImage
 from kalends.media.images import add_image
+from kalends.series.operations.series_create import create_series
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -33,6 +49,7 @@ TICKETS: Final = {"Corn Exchange", "Playhouse", "Picture House"}
 @dataclass(frozen=True, slots=True)
 class TownCounts:
     events: int
+    series: int
     venues: int
     organizers: int
     categories: int
@@ -79,7 +96,7 @@ async def _make_context(tx: Transaction) -> OperationContext:
 async def _store_pictures(site_id: int, library: Library, on_progress: ProgressCallback) -> dict[str, StoredImage]:
     """Draw the pictures and store their files; return the stored images by name."""
     pictures = {pick_picture(slot, n) for slot in PROGRAMME if slot.has_picture for n in range(len(slot.items))}
-    names = ["logo", *sorted(pictures)]
+    names = ["logo", *sorted(pictures | {place.picture for place in town_places.PLACES})]
     stored: dict[str, StoredImage] = {}
     async with library.open_work_directory() as directory:
         for name in names:
@@ -91,7 +108,7 @@ async def _store_pictures(site_id: int, library: Library, on_progress: ProgressC
 
 def pick_picture(slot: Slot, item: int) -> str:
     """Return the name of an item's picture: the slot's scene in one of its palettes."""
-    scene = slot.scene or town_places.CATEGORIES[slot.category]
+    scene = slot.scene or CATEGORIES[slot.category].scene
     return f"{scene} {(PROGRAMME.index(slot) + item) % len(SCENES[scene].palettes)}"
 
 
@@ -110,29 +127,97 @@ class _Loader:
     on_progress: ProgressCallback
 
     async def add_all(self, today: date) -> TownCounts:
-        venues = {place.name: await self._add("venues", _build_venue(place)) for place in town_places.PLACES}
-        organizers = {host.name: await self._add("organizers", _build_organizer(host)) for host in town_places.HOSTS}
-        categories = {name: await self._add("categories", {"name": name}) for name in town_places.CATEGORIES}
         pictures = {name: await self._add_image(name) for name in self.images}
-        occurrences = town_places.list_occurrences(today)
-        upcoming = {o.item.title: o for o in reversed(occurrences) if o.start.date() > today}
-        for n, occurrence in enumerate(occurrences):
-            slot = occurrence.slot
-            image = pictures[pick_picture(slot, slot.items.index(occurrence.item))] if slot.has_picture else None
-            is_next = upcoming.get(occurrence.item.title) is occurrence
-            await self._add(
-                "events",
-                {
-                    **(STATES.get(occurrence.item.title, {}) if is_next else {}),
-                    **_build_event(occurrence, self.context.transaction.now - timedelta(days=7 + n % 50)),
-                    "venue": venues[slot.venue],
-                    "organizer": organizers[slot.organizer],
-                    "categories": [categories[slot.category]],
-                    "image": image,
-                },
+        ids = {
+            "image": pictures,
+            "venue": {
+                place.name: await self._add("venues", {**_build_venue(place), "image": pictures[place.picture]})
+                for place in town_places.PLACES
+            },
+            "organizer": {
+                host.name: await self._add("organizers", _build_organizer(host)) for host in town_places.HOSTS
+            },
+            "categories": {
+                name: await self._add("categories", {"name": name, "description": category.text})
+                for name, category in CATEGORIES.items()
+            },
+        }
+        weekly: dict[Slot, list[Occurrence]] = defaultdict(list)
+        single: list[Occurrence] = []
+        for occurrence in town_places.list_occurrences(today):
+            (weekly[occurrence.slot] if occurrence.slot in EVERY_WEEK else single).append(occurrence)
+        for n, occurrence in enumerate(single):
+            await self._add("events", self._build_event(occurrence, ids, days=7 + n % 50))
+            self.on_progress("events", n + 1, len(single))
+        for n, occurrences in enumerate(weekly.values()):
+            await self._add_series(occurrences, self._build_event(occurrences[0], ids, days=60), today)
+            self.on_progress("series", n + 1, len(weekly))
+        for submission in SUBMISSIONS:
+            await self._add_submission(submission, ids, today)
+        tx = self.context.transaction
+        events = await tx.fetch_value(Sql("SELECT count(*) FROM events WHERE site_id = ?", tx.site.id))
+        return TownCounts(
+            events, len(weekly), *map(len, (ids["venue"], ids["organizer"], ids["categories"], pictures))
+        )
+
+    def _build_event(
+        self, occurrence: Occurrence, ids: Mapping[str, Mapping[str, int]], *, days: int
+    ) -> dict[str, object]:
+        """Return an event's parameters; it was published this number of days ago."""
+        slot = occurrence.slot
+        published = self.context.transaction.now - timedelta(days=days)
+        return {
+            **_build_event(occurrence),
+            "date_utc": f"{times.format_datetime(published)}Z",
+            "venue": ids["venue"].get(slot.venue),
+            "organizer": ids["organizer"][slot.organizer],
+            "categories": [ids["categories"][slot.category]],
+            "image": ids["image"][pick_picture(slot, slot.items.index(occurrence.item))]
+            if slot.has_picture
+            else None,
+        }
+
+    async def _add_series(self, occurrences: Sequence[Occurrence], event: Mapping[str, Any], today: date) -> None:
+        """Add a weekly series. Courses end with the last occurrence; the others have no end."""
+        slot, title = occurrences[0].slot, occurrences[0].item.title
+        upcoming = [occurrence for occurrence in occurrences if occurrence.start.date() > today]
+        extra = [upcoming[0].start + timedelta(days=days) for days in EXTRA_DATES.get(title, ())]
+        end = f";COUNT={len(occurrences)}" if slot.category == "Courses" else ""
+        raw = {**event, "rule": f"FREQ=WEEKLY{end}", "add_dates": [times.format_datetime(start) for start in extra]}
+        await create_series(SERIES, replace(self.context, values=read_params(SERIES.fields, raw)))
+        tx = self.context.transaction
+        for number, fields in CHANGED_DATES.get(title, {}).items():
+            start = upcoming[number - 1].start
+            event_id = await tx.fetch_value(
+                Sql("SELECT id FROM events WHERE site_id = ? AND title = ? AND slot = ?", tx.site.id, title, start)
             )
-            self.on_progress("events", n + 1, len(occurrences))
-        return TownCounts(len(occurrences), len(venues), len(organizers), len(categories), len(pictures))
+            changes = {name: text.format(day=start.date()) for name, text in fields.items()}
+            values = read_params([field for field in EVENTS.fields if field.name in changes], changes)
+            await update_record(EVENTS, replace(self.context, values=values, record_id=event_id))
+
+    async def _add_submission(
+        self, submission: Submission, ids: Mapping[str, Mapping[str, int]], today: date
+    ) -> None:
+        """Add an event as its author, who has no password and so cannot sign in."""
+        tx, role = self.context.transaction, WRITERS[submission.login]
+        user_id = await user_tables.find_user(tx, submission.login, submission.login)
+        if user_id is None:
+            user_id = await user_tables.add_user(tx, submission.login, "", role)
+        await self._write_as(user_id)
+        author = replace(self, context=replace(self.context, actor=Actor(user_id, role)))
+        occurrence = town_places.find_occurrence(submission.slot, today, submission.weeks)
+        event = {**self._build_event(occurrence, ids, days=0), "status": submission.status, "tags": []}
+        if submission.status == "future":
+            published = tx.now + timedelta(days=3, hours=8)
+            event = {**event, "status": "publish", "date_utc": f"{times.format_datetime(published)}Z"}
+        await author._add("events", event)
+
+    async def _write_as(self, user_id: int) -> None:
+        """Store the changes so far; the following ones belong to this user."""
+        tx = self.context.transaction
+        await tx.flush_changes()
+        tx.changes.entries.clear()
+        tx.changes.user_id = user_id
 
     async def _add(self, name: str, raw: Mapping[str, Any]) -> int:
         kind = BY_NAME[name]
@@ -161,6 +246,8 @@ def _build_venue(place: Place) -> dict[str, object]:
         "geo_lat": place.latitude,
         "geo_lng": place.longitude,
         "website": f"https://{make_slug(place.name)}.example.org",
+        "show_map": True,
+        "show_map_link": True,
         "status": "publish",
     }
 
@@ -175,13 +262,14 @@ def _build_organizer(host: Host) -> dict[str, object]:
     }
 
 
-def _build_event(occurrence: Occurrence, published: datetime) -> dict[str, object]:
+def _build_event(occurrence: Occurrence) -> dict[str, object]:
     slot, item = occurrence.slot, occurrence.item
     cost = slot.cost if item.cost is None else item.cost
     has_tickets = slot.venue in TICKETS and cost != "0" and not slot.days
+    texts = [" ".join(text.split()) for text in (item.text, slot.note) if text]
     return {
         "title": item.title,
-        "description": "\n\n".join(filter(None, (item.text, slot.note))),
+        "description": "".join(text if text.startswith("<p>") else f"<p>{text}</p>" for text in texts),
         "start_date": times.format_datetime(occurrence.start),
         "end_date": times.format_datetime(occurrence.end),
         "all_day": occurrence.all_day,
@@ -190,6 +278,7 @@ def _build_event(occurrence: Occurrence, published: datetime) -> dict[str, objec
         "tags": list(slot.tags),
         "featured": item.featured,
         "ticket_url": f"https://tickets.example.org/{make_slug(item.title)}" if has_tickets else "",
+        "show_map": True,
+        "show_map_link": True,
         "status": "publish",
-        "date_utc": f"{times.format_datetime(published)}Z",
     }

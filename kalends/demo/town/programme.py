@@ -44,17 +44,65 @@ COUNCIL, ARTS, STATION_YARD = "Larkford Town Council", "Larkford Arts Trust", "S
 PLAYHOUSE, FILM_CLUB, MUSEUM = "Playhouse Company", "Picture House Film Club", "Larkford Museum Society"
 TRADERS, RIVER, SPORTS = "Market Traders’ Association", "Friends of the River Lark", "Larkford Sports Association"
 
+# Two long descriptions, as people write them.
+MARKET_TEXT: Final = """<p>Forty stalls with vegetables from the valley, bread, cheese, fish, plants and the knife
+grinder. The market has been held in the square since 1291, and the oldest stall has been in the same family for six
+generations.</p>
+<h3>What you’ll find</h3>
+<ul>
+<li>North side: fruit and vegetables, most of them grown within ten miles. Ask for the seconds at noon; they cost half
+and make better jam.</li>
+<li>By the fountain: bread from two bakeries, cheese from the hills, and coffee from the blue van. Bring a cup and save
+thirty pence.</li>
+<li>Town Hall steps: plants, cut flowers and honey. Seedlings come in April, wreaths in December.</li>
+<li>South side: fish on ice from the coast, eggs, and sausages that sell out by ten.</li>
+<li>Under the arches: the knife grinder, the key cutter and a man who mends umbrellas. Leave your things when you
+arrive and collect them on your way home.</li>
+</ul>
+<h3>Getting here</h3>
+<p>The bus station is two minutes away in Chapel Lane, and there are racks for sixty bicycles beside the Corn Exchange.
+If you come by car, use the car park at Station Yard: it’s free until one on market days, and a path without steps leads
+to the square. Two spaces for blue badge holders are kept free in Castle Street.</p>
+<h3>Good to know</h3>
+<p>Most stalls take cards, but not all of them do when the signal drops, so bring some coins. Dogs on a lead are welcome
+everywhere except at the fish. There’s a tap for water bottles at the fountain, and toilets are open in the Town Hall
+until two. If you’d like a stall of your own, come to the blue van at seven in the morning with a photograph of what you
+sell: three pitches are kept for people who are trying it for the first time, and the first Saturday is free.</p>"""
+QUARTET_TEXT: Final = """<p>Haydn, Bartók and a new quartet by Ines Carver, who grew up on Mill Street and wrote it
+for this room.</p>
+<h3>The programme</h3>
+<ol>
+<li>Joseph Haydn: String Quartet in D major, “The Lark”. It begins with three players keeping time until the fourth
+takes off above them, and it gave our river half of its jokes.</li>
+<li>Béla Bartók: String Quartet No. 3. Fifteen minutes without a pause, as tight as a drum and, at the end, nearly as
+loud as one.</li>
+<li>Ines Carver: <em>Weir Songs</em> (first performance). Five short movements that follow the water from the hills to
+the sea. In the fourth, the players leave the stage one by one and go on playing in the foyer.</li>
+</ol>
+<h3>The players</h3>
+<p>The four met in a shared house in Harrow Lane, where the landlord allowed practice until nine and then knocked on the
+ceiling. They’ve played together for eleven years, in village halls as gladly as in the large rooms of the country, and
+have recorded all the quartets of Fanny Hensel. On the afternoon of the concert they teach at the music school; pupils
+who bring an instrument may sit in for half an hour.</p>
+<h3>Before and after</h3>
+<p>At 6:45 pm the composer talks with the viola player about writing for a room that she knows from school concerts. The
+talk takes about twenty minutes, is free with your ticket, and is interpreted into sign language. Afterwards everyone
+meets at the bar, where there’s soup until eleven.</p>
+<h3>Seats</h3>
+<p>The stalls are level and can be reached from Chapel Lane without a step. Spaces for wheelchairs are in rows C and K;
+please tell the box office, so that we can take a chair out. The hearing loop works in every row. Latecomers are shown
+in after the Haydn, so if you’re running late, there’s no need to hurry across the square.</p>"""
+
 EVERY_WEEK: Final = (
     Slot("Markets", "Market Square", TRADERS, SAT, start="08:00", minutes=360, cost="0", tags=("outdoors", "local"),
-         items=(Item("Saturday market", "Forty stalls with vegetables from the valley, bread, cheese, fish, plants and"
-                     " the knife grinder. Coffee is served from the blue van by the fountain."),),
+         items=(Item("Saturday market", MARKET_TEXT),),
          note="The market takes place in any weather. Market Square is closed to cars from 6 am to 4 pm."),
     Slot("Families", "Larkford Library", "Larkford Library", WED, start="10:30", minutes=45, cost="0",
          tags=("under fives",),
          items=(Item("Story time", "Songs, rhymes and two picture books for children up to five and whoever comes with"
                      " them. Stay for a cup of tea afterwards."),)),
     Slot("Courses", "Station Yard Community Centre", STATION_YARD, TUE, start="18:30", minutes=75, cost="7",
-         tags=("beginners welcome",), scene="walks",
+         tags=("beginners welcome",), scene="yoga",
          items=(Item("Yoga after work", "A quiet hour for stiff backs. Mats are provided; wear something you can"
                      " stretch in. Come to a single evening or buy a card for ten."),)),
     Slot("Courses", "Old Mill Arts Centre", ARTS, THU, start="19:00", minutes=120, cost="14", tags=("craft",),
@@ -65,7 +113,7 @@ EVERY_WEEK: Final = (
          items=(Item("English conversation", "Small groups, simple topics and no homework. For everybody who has moved"
                      " here and wants to speak with more confidence."),)),
     Slot("Sport", "Riverside Park", SPORTS, SUN, start="09:00", minutes=60, cost="0", tags=("outdoors",),
-         scene="walks",
+         scene="running",
          items=(Item("Five kilometres by the river", "Run, jog or walk two laps of the park. The last one home gets as"
                      " much applause as the first. Meet at the bandstand."),)),
     Slot("Music", "St Anne’s Church", "Larkford Choral Society", MON, start="19:30", minutes=120, cost="0",
@@ -82,8 +130,7 @@ IN_TURN: Final = (
     Slot("Music", "Corn Exchange", ARTS, FRI, start="19:30", minutes=135, cost="18", tags=("evening",),
          note="Doors open at 7 pm. Under 26 half price; carers come in free.",
          items=(
-             Item("Harrow Lane String Quartet", "Haydn, Bartók and a new quartet by Ines Carver, who grew up on Mill"
-                  " Street and wrote it for this room.", featured=True),
+             Item("Harrow Lane String Quartet", QUARTET_TEXT, featured=True),
              Item("The Brass Sparrows", "Eleven players, no amplifiers: street music from New Orleans to Naples."
                   " Leave your seat whenever you feel like it."),
              Item("Mara Quill and Band", "Songs about ferries, allotments and leaving home, with fiddle, double bass"
@@ -98,6 +145,7 @@ IN_TURN: Final = (
                   " Larkford."),
          )),
     Slot("Music", "The Bell Inn", ARTS, THU, start="20:00", minutes=150, cost="6", every=2, tags=("evening", "folk"),
+         scene="folk",
          items=(
              Item("Folk club: singers’ night", "Everybody who wants to gets two songs. Listeners are as welcome as"
                   " singers; the room holds fifty."),
@@ -107,7 +155,7 @@ IN_TURN: Final = (
                   " is for beginners.", cost="0"),
          )),
     Slot("Music", "St Anne’s Church", "Larkford Choral Society", WED, start="13:00", minutes=40, cost="0",
-         tags=("lunchtime", "organ"),
+         tags=("lunchtime", "organ"), scene="organ",
          items=(
              Item("Lunchtime organ: Bach", "Forty minutes of preludes and fugues on the organ of 1764."),
              Item("Lunchtime organ: dances", "Gigues, sarabandes and one tango. Sandwiches are tolerated in the"
@@ -160,7 +208,7 @@ IN_TURN: Final = (
                   " lower sound."),
          )),
     Slot("Talks & books", "Larkford Museum", MUSEUM, THU, start="18:30", minutes=75, cost="5", tags=("history",),
-         note="The museum stays open until 8 pm on Thursdays.",
+         scene="clock", note="The museum stays open until 8 pm on Thursdays.",
          items=(
              Item("How the railway came to Larkford", "And why the station is half a mile from the town. With maps"
                   " that the company tried to lose."),
@@ -197,6 +245,7 @@ IN_TURN: Final = (
                   " miles, some steps."),
          )),
     Slot("Families", "Old Mill Arts Centre", ARTS, SUN, start="14:00", minutes=120, cost="3", tags=("craft",),
+         scene="boats",
          items=(
              Item("Family workshop: kites", "Build a kite from bamboo and paper and try it on the meadow next door."),
              Item("Family workshop: printing", "Carve a potato, ink it, print a poster. Wear old clothes."),
@@ -326,24 +375,91 @@ SEVERAL_DAYS: Final = (
                      " pieces for children."),)),
 )  # fmt: skip
 
-# Status fields by title, applied to the next event with that title.
-STATES: Final = {
+# Dates of weekly items that differ from the others: fields by title and by the number of the date after today.
+CHANGED_DATES: Final = {
+    "Story time": {
+        1: {
+            "start_date": "{day} 14:30:00",
+            "end_date": "{day} 15:15:00",
+            "excerpt": "In the afternoon this week: the morning belongs to the school’s visit.",
+        },
+        2: {"event_status": "cancelled", "status_reason": "The library is closed for stocktaking."},
+    },
     "Choral Society: open rehearsal": {
-        "event_status": "cancelled",
-        "status_reason": "The church heating has broken down. We meet again next Monday.",
+        1: {
+            "event_status": "cancelled",
+            "status_reason": "The church heating has broken down. We meet again next Monday.",
+        },
     },
     "Five kilometres by the river": {
-        "event_status": "postponed",
-        "status_reason": "The riverside path is flooded. The new date will be announced here.",
+        1: {
+            "event_status": "postponed",
+            "status_reason": "The riverside path is flooded. We’ll announce the new date here.",
+        },
     },
     "Pottery evening": {
-        "event_status": "sold_out",
-        "status_reason": "All eight wheels are taken. Places may become free at short notice: ask at the desk.",
+        1: {
+            "event_status": "sold_out",
+            "status_reason": "All eight wheels are taken. Places may become free at short notice: ask at the desk.",
+        },
     },
     "Yoga after work": {
-        "event_status": "moved_online",
-        "status_reason": "The hall is a polling station on this day, so the teacher comes to your living room.",
-        "online_url": "https://meet.example.org/yoga-after-work",
+        1: {
+            "event_status": "moved_online",
+            "status_reason": "The hall is a polling station on this day, so the teacher comes to your living room.",
+            "online_url": "https://meet.example.org/yoga-after-work",
+        },
     },
 }
+# Extra dates of weekly items, in days after their next date.
+EXTRA_DATES: Final = {"Story time": (10,)}
 PROGRAMME: Final = (*EVERY_WEEK, *IN_TURN, *EVERY_MONTH, *SEVERAL_DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """An event that is not published yet, `weeks` after this week. `login` is its author."""
+
+    login: str
+    status: str
+    weeks: int
+    slot: Slot
+
+
+WRITERS: Final = {"rosa": "contributor", "tom": "author"}
+SUBMISSIONS: Final = (
+    Submission("rosa", "pending", 1, Slot(
+        "Families", "Castle Gardens", RIVER, SAT, start="11:00", minutes=90, cost="0", has_picture=False,
+        items=(Item("Hedgehog houses", "We build shelters from crates and leaves, and you take one home. Bring gloves;"
+                    " we have hammers in small sizes."),))),
+    Submission("rosa", "pending", 2, Slot(
+        "Music", "The Bell Inn", ARTS, SUN, start="16:00", minutes=120, cost="0", has_picture=False,
+        items=(Item("Ukulele afternoon", "Three chords are enough. We have six instruments to lend; the first hour is"
+                    " for people who have never held one."),))),
+    Submission("rosa", "pending", 2, Slot(
+        "Talks & books", "Larkford Library", "Larkford Library", TUE, start="17:30", minutes=60, cost="0", has_picture=False,
+        items=(Item("Letters from a lighthouse", "The keeper’s granddaughter reads from forty years of letters and shows"
+                    " the lamp that he took home."),))),
+    Submission("rosa", "pending", 3, Slot(
+        "Town life", "Station Yard Community Centre", STATION_YARD, SAT, start="13:00", minutes=180, cost="0", has_picture=False,
+        items=(Item("Clothes swap", "Bring up to five things that are clean and whole, and take five others home. What"
+                    " is left goes to the charity shop."),))),
+    Submission("rosa", "pending", 4, Slot(
+        "Nature & walks", "Riverside Park", RIVER, FRI, start="20:30", minutes=90, cost="3", has_picture=False,
+        items=(Item("Bats over the weir", "A walk with four detectors. Daubenton’s bats hunt a hand’s breadth above the"
+                    " water, and you can hear them do it."),))),
+    Submission("tom", "draft", 2, Slot(
+        "Exhibitions", "Larkford Museum", MUSEUM, THU, start="18:00", minutes=90, cost="5", has_picture=False,
+        items=(Item("Curator’s tour", "Text to follow."),))),
+    Submission("tom", "draft", 3, Slot(
+        "Courses", "", ARTS, SAT, start="10:00", minutes=360, cost="35", has_picture=False,
+        items=(Item("Bookbinding in a day", "One sewn notebook and one that opens like an accordion. We’re still looking"
+                    " for a room with large tables."),))),
+    Submission("tom", "draft", 5, Slot(
+        "Festivals", "Market Square", COUNCIL, SUN, start="12:00", minutes=300, cost="0", has_picture=False,
+        items=(Item("Lantern parade", ""),))),
+    Submission("tom", "future", 6, Slot(
+        "Film", "Picture House", FILM_CLUB, SUN, start="17:00", minutes=150, cost="8.50", has_picture=False,
+        items=(Item("Silent film with live piano", "The general keeps his train, the pianist keeps up with him. Sold as"
+                    " one ticket with a glass of cider."),))),
+)  # fmt: skip
