@@ -23,14 +23,14 @@ def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
     """Adapt a sanitized description for a page.
 
     Images on other hosts would reveal visitors to those hosts, so they become links. Headings start at level 2 and
-    never skip a level.
+    never skip a level; those of the same level in the description stay on one level.
     """
     inside_link = False
     open_levels: list[int] = []
-    last_level = 1
+    outline: list[int] = []  # the levels, in the description, of the last heading and those above it
 
     def adapt_tag(tag: re.Match[str]) -> str:
-        nonlocal inside_link, last_level
+        nonlocal inside_link
         name = tag["name"].lower()
         if name == "a":
             inside_link = not tag["slash"]
@@ -38,10 +38,13 @@ def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
         if name == "img":
             return _adapt_image(tag[0], own_hosts, inside_link=inside_link)
         if tag["slash"]:
-            return f"</h{open_levels.pop() if open_levels else last_level}>"
-        last_level = min(MAX_HEADING_LEVEL, int(name[1]) + 1, last_level + 1)
-        open_levels.append(last_level)
-        return f"<h{last_level}{tag['rest']}>"
+            return f"</h{open_levels.pop()}>" if open_levels else ""
+        while outline and outline[-1] >= int(name[1]):
+            outline.pop()
+        outline.append(int(name[1]))
+        level = min(MAX_HEADING_LEVEL, len(outline) + 1)
+        open_levels.append(level)
+        return f"<h{level}{tag['rest']}>"
 
     return Markup(_TAG.sub(adapt_tag, html))  # noqa: S704  Sanitized with an allow-list on write.
 
