@@ -299,6 +299,7 @@ async def show_form(
 ) -> Response:
     async with console_request.transaction() as tx:
         loaded = await load_options(console_request, tx, form, texts, row)
+        public_url = await _find_public_url(console_request.make_context(tx), form.kind, row)
     errors = field_errors(error) if error else {}
     response = show(
         console_request,
@@ -306,6 +307,7 @@ async def show_form(
         status=error.status if error else 200,
         form=form,
         row=row,
+        public_url=public_url,
         name=show_name(form.kind, row) if row else "",
         texts=texts,
         loaded=loaded,
@@ -319,6 +321,14 @@ async def show_form(
     if error:
         response.headers.update(error.headers)
     return response
+
+
+async def _find_public_url(context: OperationContext, kind: Kind, row: Row | None) -> str:
+    """Return the address of a record's page; empty if it has none."""
+    if row is None or (kind.is_post and row["status"] != "publish"):
+        return ""
+    url: str = kind.reads.from_row(row, await make_render_context(kind, context, [row])).url
+    return url
 
 
 def _make_routes(kinds: str, min_role: str) -> tuple[ConsoleRoute, ...]:

@@ -1,5 +1,6 @@
 """The form of an event without script: fields, actions by role, errors, times, conflicts, picture, preview."""
 
+import re
 from typing import Any
 
 import httpx
@@ -371,3 +372,45 @@ def test_impossible_numbers_identify_no_record(app: RunningApp, editor: ConsoleC
         f"/console/venues?page={short}",
     ):
         assert editor.get(url).status_code < 500
+
+
+def test_saved_event_leads_to_its_page_and_to_another(app: RunningApp, editor: ConsoleClient) -> None:
+    page = editor.page("/console/events/new")
+    draft = save(editor, "/console/events/new", page, action="draft", title="Lantern walk", start_day="2031-05-02")
+    location = draft.headers["location"]
+    links = find_notice_links(editor, location)
+    assert links == ["/console/events/new"]
+    path = location.partition("?")[0]
+    published = save(editor, path, editor.page(path), action="publish").headers["location"]
+    public, new = find_notice_links(editor, published)
+    assert new == "/console/events/new"
+    assert "Lantern walk" in app.caller().get(f"/{public}").text
+    assert find_notice_links(editor, path) == []
+
+
+def find_notice_links(client: ConsoleClient, path: str) -> list[str]:
+    """Return where the links beside the message at the top of a page lead."""
+    notice = re.search(r'<p class="notice is-positive saved-notice".*?</p>', client.page(path).html)
+    return re.findall(r'href="([^"]+)"', notice[0]) if notice else []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "public"),
+    [("venues", "venue", "/venue/"), ("organizers", "organizer", "/organizer/"), ("tags", "name", "/tag/")],
+)
+def test_saved_record_leads_to_its_page_and_to_another(
+    editor: ConsoleClient, kind: str, name: str, public: str
+) -> None:
+    form = editor.page(f"/console/{kind}/new").form(**{name: f"Notice of {kind}"})
+    location = editor.post(f"/console/{kind}/new", form).headers["location"]
+    page, new = find_notice_links(editor, location)
+    assert public in page
+    assert new == f"/console/{kind}/new"
+
+
+def test_library_is_closed_until_it_is_opened(app: RunningApp, contributor: ConsoleClient) -> None:
+    """Also for people who cannot upload; a search opens it without script."""
+    page = contributor.get("/console/events/new").text
+    assert '<details id="library">' in page
+    form = Page.parse(page).form(action="find-image", title="Kept", start_day="2031-05-02")
+    assert '<details id="library" open>' in contributor.post("/console/events/new", form).text

@@ -106,6 +106,15 @@ def test_warnings_while_typing(app: RunningApp, editor: ConsoleClient, author: C
     there = {"title": "Other", "start_day": "2032-03-04", "start_time": "20:00", "end_time": "23:00"}
     assert check(editor, **there, venue_name="Assembly Room")["conflicts"][0]["venue"] == "Assembly Room"
     assert check(editor, **{**there, "start_time": "21:00"}, venue_name="Assembly Room")["conflicts"] == []
+    exhibition = {"start_date": "2032-03-04", "end_date": "2032-03-09", "all_day": True, "venue": venue["id"]}
+    create_event(app, title="Prints and paper", **exhibition)
+    create_event(app, title="Long night", start_date="2032-03-04 06:00:00", end_date="2032-03-04 23:00:00",
+                 venue=venue["id"])  # fmt: skip
+    assert [row["title"] for row in check(editor, **there, venue_name="Assembly Room")["conflicts"]] == [
+        event["title"]
+    ]
+    for hours in ({"all_day": "true"}, {"start_time": "08:00"}):  # An exhibition stands beside other events.
+        assert check(editor, **{**there, **hours}, venue_name="Assembly Room")["conflicts"] == []
     gap = check(editor, start_day="2031-03-30", start_time="02:30", timezone="Europe/Berlin")["times"]
     assert (gap["start_date"]["kind"], gap["start_date"]["becomes"]) == ("skipped", "03:30")
     missing = [row["name"] for row in check(editor, **there, cost="0")["missing"]]

@@ -193,3 +193,15 @@ def test_table_is_accessible_and_fits(town: Town, chromium: Browser, width: int,
             page.wait_for_selector(".confirm")
             assert find_violations(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_primary_action_changes_an_event_of_the_selection(town: Town, chromium: Browser) -> None:
+    with open_table(chromium, town, "search=Concert") as page:  # All of them are published.
+        page.click("[data-all]")
+        assert page.locator(".bulk-bar > button").count() == 0
+    with open_table(chromium, town) as page:
+        primary = page.locator(".bulk-bar > [value=publish]")
+        page.click("tr:has-text('Concert 1') input")
+        assert not primary.is_visible()
+        page.click("tr:has-text('Submission') input")
+        assert primary.is_visible()

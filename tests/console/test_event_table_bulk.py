@@ -8,7 +8,8 @@ from kalends.calendar.console import bulk_edit
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page, set_passwords
-from tests.console.event_table_pages import BULK, TABLE, Table, change, make_event, read_statuses
+from tests.console.event_table_pages import BULK, CHECKBOX, TABLE, Table, change, make_event, read_statuses
+from tests.series.series_client import SeriesClient
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +170,103 @@ def test_category_is_added_and_removed(app: RunningApp, desk: ConsoleClient) -> 
     refused = change(desk, "add_category", select(desk, "Categorized"), category="99999")
     assert "Not possible" in refused.text
     assert change(desk, "add_category", select(desk, "Categorized")).status_code == 400
+
+
+def test_tag_is_added_and_removed(app: RunningApp, desk: ConsoleClient) -> None:
+    editor = app.caller("editor")
+    before = editor.create("tags", name="Bring a mug")["name"]
+    ids = [make_event(editor, f"Tagged {n}", status="draft", tags=[before])["id"] for n in range(2)]
+
+    def read_tags() -> list[list[str]]:
+        return [[tag["name"] for tag in editor.read("events", event)["tags"]] for event in ids]
+
+    location = change(desk, "add_tag", select(desk, "Tagged"), tag="Brand new").headers["location"]
+    assert read_tags() == [["Brand new", before]] * 2 or read_tags() == [[before, "Brand new"]] * 2
+    undo(desk, location)
+    assert read_tags() == [[before]] * 2
+    location = change(desk, "remove_tag", select(desk, "Tagged"), tag="bring A mug").headers["location"]
+    assert read_tags() == [[], []]
+    undo(desk, location)
+    assert read_tags() == [[before]] * 2
+    assert "“Nowhere” was not found." in change(desk, "remove_tag", select(desk, "Tagged"), tag="Nowhere").text
+    assert "Enter a tag." in change(desk, "add_tag", select(desk, "Tagged")).text
+
+
+def test_only_editors_create_tags_in_bulk(app: RunningApp) -> None:
+    author = ConsoleClient.signed_in(app, "author")
+    make_drafts(app, "Untagged", 1, "author")
+    assert (
+        "“Unheard of” was not found." in change(author, "add_tag", select(author, "Untagged"), tag="Unheard of").text
+    )
+
+
+def test_organizer_is_set_and_undone(app: RunningApp, desk: ConsoleClient) -> None:
+    editor = app.caller("editor")
+    first, second = (editor.create("organizers", organizer=name)["id"] for name in ("Rowing Club", "Sailing Club"))
+    event = make_event(editor, "Regatta", status="draft", organizer=[first])["id"]
+    location = change(desk, "set_organizer", select(desk, "Regatta"), organizer="Sailing Club").headers["location"]
+    assert [entry["id"] for entry in editor.read("events", event)["organizer"]] == [second]
+    undo(desk, location)
+    assert [entry["id"] for entry in editor.read("events", event)["organizer"]] == [first]
+    assert (
+        "Several organizers match." in change(desk, "set_organizer", select(desk, "Regatta"), organizer="Club").text
+    )
+
+
+def test_dates_are_moved_across_a_clock_change_and_undone(app: RunningApp, desk: ConsoleClient) -> None:
+    """Times of day and lengths stay, in the zone of each event; a date of a series moves alone."""
+    editor = app.caller("editor")
+    span = {"start_date": "2031-03-28 19:00:00", "end_date": "2031-03-28 21:00:00"}
+    berlin = editor.create("events", title="Shifted a", status="draft", timezone="Europe/Berlin", **span)
+    all_day = editor.create("events", title="Shifted b", status="draft", start_date="2031-03-28",
+                            end_date="2031-03-30", all_day=True)  # fmt: skip
+    series = SeriesClient(editor).create(title="Shifted c", status="draft", rule="FREQ=WEEKLY;COUNT=2", **span)
+    before = read_spans(app, "Shifted")
+    boxes = select_all(desk, "Shifted")
+    assert len(boxes) == 4
+    location = change(desk, "move_dates", boxes, days="7").headers["location"]
+    moved = read_spans(app, "Shifted")
+    assert moved[berlin["id"]] == ("2031-04-04 19:00:00", "2031-04-04 21:00:00", "2031-04-04 17:00:00", False)
+    assert moved[all_day["id"]][:2] == ("2031-04-04 00:00:00", "2031-04-06 23:59:59")
+    assert moved[all_day["id"]][3] is True
+    assert [event["start_date"] for event in SeriesClient(editor).events(series["id"])] == [
+        "2031-04-04 19:00:00",
+        "2031-04-11 19:00:00",
+    ]
+    assert "The change was undone." in undo(desk, location).text
+    assert read_spans(app, "Shifted") == before
+    location = change(desk, "move_dates", select_all(desk, "Shifted"), days="-1").headers["location"]
+    assert read_spans(app, "Shifted")[berlin["id"]][0] == "2031-03-27 19:00:00"
+    undo(desk, location)
+    for days in ("", "0", "367", "week", "--1", "9" * 30):
+        refused = change(desk, "move_dates", select_all(desk, "Shifted"), days=days)
+        assert (refused.status_code, "Enter the number of days" in refused.text) == (400, True), days
+    assert read_spans(app, "Shifted") == before
+
+
+def select_all(desk: ConsoleClient, name: str) -> list[str]:
+    """Return all events that the table offers, also if they have the same title."""
+    return CHECKBOX.findall(desk.page(f"{TABLE}?search={name}&period=all&per_page=500").html)
+
+
+def read_spans(app: RunningApp, name: str) -> dict[int, tuple[str, str, str, bool]]:
+    rows = app.sql(
+        "SELECT id, start_local, end_local, start_utc AT TIME ZONE 'UTC' AS utc, all_day FROM events "
+        "WHERE title LIKE $1 AND status <> 'trash'",
+        f"{name}%",
+    )
+    return {
+        row["id"]: (str(row["start_local"]), str(row["end_local"]), str(row["utc"]), row["all_day"]) for row in rows
+    }
+
+
+@pytest.mark.parametrize("day", ["0001-01-02", "9998-12-31"])
+def test_dates_stay_within_the_calendar(app: RunningApp, desk: ConsoleClient, day: str) -> None:
+    name = f"Edge{day[:4]}"
+    times = {"start_date": f"{day} 10:00:00", "end_date": f"{day} 11:00:00"}
+    app.caller("editor").create("events", title=name, status="draft", **times)
+    refused = change(desk, "move_dates", select_all(desk, name), days="-366" if day < "1" else "366")
+    assert refused.status_code == 400
 
 
 def _read_categories(app: RunningApp, event: int) -> list[str]:

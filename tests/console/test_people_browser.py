@@ -1,11 +1,16 @@
 """People and settings in Chromium: interactions, layout, accessibility, and the live preview."""
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 from playwright.sync_api import Browser, expect
 
+from kalends.accounts.operations.sign_in_methods import Purpose, create_link_token
+from kalends.core.times import utc_now
+from kalends.store.database import Database, Options
 from tests.api.running_app import User
 from tests.conftest import replace_database, temporary_database
 from tests.console.console_browser import open_console, set_passwords
@@ -153,3 +158,67 @@ def test_settings_work_without_script(server: Server, chromium: Browser, databas
         console.page.fill("#name", "Harrow")
         console.page.click("text=Save >> nth=-1")
         expect(console.page.locator(".console-name")).to_have_text("Harrow")
+
+
+def make_sign_in_link(database: str, user_id: int) -> str:
+    """Return the path of a link, made in a thread because Playwright has an event loop of its own."""
+
+    async def make() -> str:
+        opened = await Database.open(Options(url=database))
+        try:
+            async with opened.transaction("127.0.0.1", utc_now(), writing=True) as tx:
+                return await create_link_token(tx, user_id, Purpose.SIGN_IN)
+        finally:
+            await opened.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        return f"/console/link/{threads.submit(asyncio.run, make()).result()}"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_sign_in_link_says_what_its_button_does(
+    server: Server, chromium: Browser, database: str, *, script: bool
+) -> None:
+    login, password = ("author", "a good password") if script else ("contributor", "")
+    with psycopg.connect(database) as connection:
+        row = connection.execute("SELECT id FROM users WHERE login = %s", [login]).fetchone()
+    assert row
+    link = make_sign_in_link(database, row[0])
+    with open_console(chromium, server, script=script, viewport={"width": 390, "height": 844}) as console:
+        console.open(link)
+        page = console.page
+        button = page.locator("main form button")
+        expect(button).to_have_text("Sign in", use_inner_text=True)
+        page.focus("#password")
+        page.keyboard.type(password)
+        page.keyboard.press("Tab")
+        expect(button).to_be_focused()
+        expect(button).to_have_text("Set password and sign in" if password else "Sign in", use_inner_text=True)
+        assert page.get_by_role("button", name="Set password and sign in").count() == bool(password)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/console/events")
+
+
+BOXES = """() => [...document.querySelectorAll('input[type=checkbox], input[type=radio]')]
+    .filter((box) => box.checkVisibility() && box.getClientRects().length)
+    .map((box) => [getComputedStyle(box).accentColor, box.offsetWidth, box.offsetHeight])"""
+
+
+def test_all_boxes_have_the_accent_and_one_size(server: Server, chromium: Browser) -> None:
+    paths = (
+        "/console/events/new",
+        "/console/people/new",
+        "/console/settings",
+        "/console/venues/new",
+        "/events/search/",
+    )
+    with open_console(chromium, server, viewport={"width": 1280, "height": 900}) as console:
+        console.sign_in("administrator")
+        for path in paths:
+            console.open(path)
+            console.page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
+            boxes = console.page.evaluate(BOXES)
+            assert boxes, path
+            accent = console.page.evaluate("getComputedStyle(document.documentElement).accentColor")
+            assert accent.startswith("rgb")
+            assert {tuple(box) for box in boxes} == {(accent, 19, 19)}, path

@@ -165,3 +165,18 @@ def test_list_of_series_counts_series(editor: ConsoleClient, api: SeriesClient) 
     total = len(api.caller.get(f"{EXTENSION}/series?per_page=50").json()["series"])
     assert api.caller.get(f"{EXTENSION}/series?per_page=1").headers["x-wp-total"] == str(total)
     assert "There are no series here." in editor.page("/console/series?status=private").text
+
+
+def test_dates_show_their_state_and_another_title(editor: ConsoleClient, api: SeriesClient) -> None:
+    series = api.create(title="Quiz", **TUESDAYS)
+    cancelled, moved, renamed = api.events(series["id"])[:3]
+    api.edit(cancelled["id"], "this", event_status="cancelled")
+    api.edit(moved["id"], "this", start_date="2031-01-15 20:00:00", end_date="2031-01-15 21:30:00")
+    api.edit(renamed["id"], "this", title="Quiz &amp; cake")
+    page = editor.page(f"/console/series/{series['id']}")
+    rows = [
+        re.sub(r"<[^>]+>|\s+", " ", row) for row in re.findall(r'<tr class="is-made">(.*?)</tr>', page.html, re.S)
+    ]
+    assert ["Cancelled" in row for row in rows] == [True, False, False, False, False, False]
+    assert ["moved from" in row for row in rows] == [False, True, False, False, False, False]
+    assert ["Quiz &amp; cake" in row for row in rows] == [False, False, True, False, False, False]

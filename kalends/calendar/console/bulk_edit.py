@@ -2,21 +2,25 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import batched
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from kalends.api import batch
+from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.table_filters import PATH, make_back_url
+from kalends.calendar.kinds.organizers import ORGANIZERS
+from kalends.calendar.kinds.terms import TAGS
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.operations import event_queries
 from kalends.calendar.operations.form_work import MAX_EVENTS, SelectedEvent, Target, find_changed, read_selected
 from kalends.calendar.rules.record_types import CANCELLED
 from kalends.console.console_rendering import show
 from kalends.console.console_request import ConsoleRequest, ConsoleRoute, redirect
-from kalends.core import errors
+from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import Param, parse_id, read_params
@@ -138,8 +142,19 @@ async def undo_changes(console_request: ConsoleRequest, first: int, last: int) -
     return await run_portions(console_request, targets, make_write)
 
 
-CHOOSE: Final = {"category": Message("Choose a category."), "venue": Message("Enter a venue.")}
-AMBIGUOUS: Final = Message("Several venues match. Enter the full name or the number of the venue.")
+MAX_DAYS: Final = 366
+CHOOSE: Final = {
+    "category": Message("Choose a category."),
+    "tag": Message("Enter a tag."),
+    "venue": Message("Enter a venue."),
+    "organizer": Message("Enter an organizer."),
+    "days": Message("Enter the number of days to move the events by, at most {maximum}.", maximum=MAX_DAYS),
+}
+NAMED: Final = {"venue": VENUES, "organizer": ORGANIZERS}
+AMBIGUOUS: Final = {
+    "venue": Message("Several venues match. Enter the full name or the number of the venue."),
+    "organizer": Message("Several organizers match. Enter the full name or the number of the organizer."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +181,11 @@ ACTIONS: Final = {
         Action("private", N_("Make private"), {"status": "private"}, min_role="author"),
         Action("add_category", N_("Add category"), group="category"),
         Action("remove_category", N_("Remove category"), group="category"),
+        Action("add_tag", N_("Add tag"), group="tag"),
+        Action("remove_tag", N_("Remove tag"), group="tag"),
         Action("set_venue", N_("Set venue"), group="venue"),
+        Action("set_organizer", N_("Set organizer"), group="organizer"),
+        Action("move_dates", N_("Move dates"), group="days"),
         Action("feature", N_("Feature"), {"featured": True}, group="more"),
         Action("unfeature", N_("No longer feature"), {"featured": False}, group="more"),
         Action("cancel", N_("Mark as cancelled"), {"event_status": CANCELLED}, group="more"),
@@ -177,7 +196,7 @@ ACTIONS: Final = {
 
 
 def list_actions(console_request: ConsoleRequest, *, in_trash: bool) -> dict[str, list[Action]]:
-    groups: dict[str, list[Action]] = {"status": [], "category": [], "venue": [], "more": []}
+    groups: dict[str, list[Action]] = {name: [] for name in ("status", *CHOOSE, "more")}
     for action in ACTIONS.values():
         if action.in_trash == in_trash and console_request.has_role(action.min_role):
             groups[action.group].append(action)
@@ -210,13 +229,17 @@ def _read_target(text: str) -> Target:
 
 
 async def make_write(action: Action, context: OperationContext, form: Mapping[str, Any]) -> Write:
-    """Return an action's write. Raise ApiError if the form lacks the required category or venue."""
-    if action.group == "category":
-        return Write(_change_categories(action, _require_choice(form, "category")))
-    if action.group == "venue":
-        venue = await _find_venue(context, form)
-        return Write(lambda _: {"venue": [venue]})
-    return Write(lambda _: action.body, action.method, action.suffix)
+    """Return an action's write. Raise ApiError if the form lacks the value that the action requires."""
+    group = action.group
+    if group not in CHOOSE:
+        return Write(lambda _: action.body, action.method, action.suffix)
+    choice = _require_choice(form, group)
+    if group in NAMED:
+        record_id = await _find_named(context, group, choice)
+        return Write(lambda _: {group: [record_id]})
+    if group == "tag":
+        return Write(await _change_tags(action, context, choice))
+    return Write(_change_categories(action, choice) if group == "category" else _move_dates(choice))
 
 
 def _change_categories(action: Action, choice: str) -> MakeBody:
@@ -231,12 +254,49 @@ def _change_categories(action: Action, choice: str) -> MakeBody:
     return add if action.name == "add_category" else remove
 
 
-async def _find_venue(context: OperationContext, form: Mapping[str, Any]) -> int:
-    name = _require_choice(form, "venue")
-    ids = await event_queries.find_named(context, VENUES, name)
+async def _change_tags(action: Action, context: OperationContext, name: str) -> MakeBody:
+    """Add a tag, which editors may create that way, or remove one."""
+    tag = await event_queries.find_tag(context.transaction, name)
+    if action.name == "add_tag":
+        if tag is None and not permissions.may_write(context.actor, TAGS):
+            raise errors.invalid_params({"tag": _not_found(name)})
+        return lambda event: {"tags": list(dict.fromkeys([*event.tag_ids, tag or name]))}
+    if tag is None:
+        raise errors.invalid_params({"tag": _not_found(name)})
+    return lambda event: {"tags": [entry for entry in event.tag_ids if entry != tag]}
+
+
+def _move_dates(choice: str) -> MakeBody:
+    """Move events by days; their times of day stay."""
+    sign, digits = (-1, choice[1:]) if choice[0] in "-−" else (1, choice.removeprefix("+"))
+    number = parse_id(digits)
+    if not number or number > MAX_DAYS:
+        raise errors.invalid_params({"days": CHOOSE["days"]})
+    days = timedelta(days=sign * number)
+
+    def move(event: SelectedEvent) -> Mapping[str, Any]:
+        try:
+            start, end = event.start + days, event.end + days
+        except OverflowError:
+            raise errors.invalid_params({"days": CHOOSE["days"]}) from None
+        return {
+            "start_date": times.format_datetime(start),
+            "end_date": times.format_datetime(end),
+            "all_day": event.all_day,
+        }
+
+    return move
+
+
+async def _find_named(context: OperationContext, group: str, name: str) -> int:
+    ids = await event_queries.find_named(context, NAMED[group], name)
     if len(ids) != 1:
-        raise errors.invalid_params({"venue": AMBIGUOUS if ids else Message("“{name}” was not found.", name=name)})
+        raise errors.invalid_params({group: AMBIGUOUS[group] if ids else _not_found(name)})
     return ids[0]
+
+
+def _not_found(name: str) -> Message:
+    return Message("“{name}” was not found.", name=name)
 
 
 def _require_choice(form: Mapping[str, Any], name: str) -> str:
@@ -300,7 +360,7 @@ async def _confirm(console_request: ConsoleRequest, action: Action, targets: lis
         titles=titles,
         more=len(targets) - len(titles),
         events=" ".join(f"{target.id}:{target.revision}" for target in targets),
-        fields={name: console_request.form_text(name) for name in ("query", "category", "venue")},
+        fields={name: console_request.form_text(name) for name in ("query", *CHOOSE)},
         back_url=make_back_url(console_request.form_text("query")),
     )
 

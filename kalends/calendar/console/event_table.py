@@ -50,6 +50,7 @@ MAX_SAVED: Final = 50
 # The prefix for this table's saved filters; other tables may have saved filters too.
 SAVED_PREFIX: Final = "events?"
 REVIEW_ROWS: Final = 50
+MAX_TAGS: Final = 200
 NO_ROWS: Final = TablePage([], 0, 0)
 DATE_PARAMS: Final = ("overlaps_from", "overlaps_to", "ends_before", "strict_dates")
 
@@ -73,7 +74,11 @@ class TableRow:
     changed: str  # machine-readable
     changed_day: str
     changed_time: str
-    is_in_trash: bool
+    status: str
+
+    @property
+    def is_in_trash(self) -> bool:
+        return self.status == "trash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ def _build_row(context: RowContext, row: Row) -> TableRow:
         changed=changed.isoformat(timespec="minutes"),
         changed_day=context.locale.bare_day(changed.date()),
         changed_time=context.locale.time(changed),
-        is_in_trash=row["status"] == "trash",
+        status=row["status"],
     )
 
 
@@ -226,6 +231,7 @@ async def _read_choices(context: OperationContext, console_request: ConsoleReque
         "authors": await event_queries.list_author_choices(context) if console_request.has_role("editor") else [],
         "venue_names": await event_queries.suggest_names(context, VENUES),
         "organizer_names": await event_queries.suggest_names(context, ORGANIZERS),
+        "tag_names": await event_queries.list_tag_names(context.transaction, MAX_TAGS),
         "statuses": STATUS_FILTERS,
         "periods": PERIODS,
         "page_sizes": PAGE_SIZES,

@@ -337,9 +337,10 @@ async def load_choices(console_request: ConsoleRequest, context: OperationContex
     tx, values = context.transaction, page.values
     may_name_authors = permissions.may_name_authors(console_request.actor)
     search = {"search": page.image_search} if page.image_search.strip() else {}
-    # With JavaScript, the library loads when the user opens it.
-    shows_library = page.shows_library or not permissions.may_write(console_request.actor, MEDIA)
-    images = await event_queries.list_images(context, {**search, "per_page": MAX_IMAGES}) if shows_library else []
+    # A script loads the library when the user opens it; without one, its search button does.
+    images = (
+        await event_queries.list_images(context, {**search, "per_page": MAX_IMAGES}) if page.shows_library else []
+    )
     chosen = await read_images(context, [int(values.image)] if values.image not in ("", "0") else [])
     venue_ids = [pick.id for pick in values.venue if pick.id][:1]
     venues = await event_queries.find_choices(VENUES, context, venue_ids)

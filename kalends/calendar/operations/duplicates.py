@@ -264,8 +264,7 @@ async def remember_different(tx: Transaction, event_id: int, other_id: int) -> N
 
 DUPLICATE_PERIOD: Final = timedelta(days=3)
 MIN_SIMILARITY: Final = 0.5
-# Longer events are ignored, to limit the number of rows to read.
-MAX_DURATION: Final = timedelta(days=31)
+LONGEST_BOOKING: Final = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +305,11 @@ async def find_duplicates(
 async def find_venue_conflicts(
     context: OperationContext, venue_ids: list[int], start_utc: datetime, end_utc: datetime, own_id: int | None
 ) -> list[OtherEvent]:
-    """Find published, scheduled and pending events that overlap a period at these venues."""
-    if not venue_ids:
+    """Find published, scheduled and pending events that overlap a period at these venues.
+
+    Events that last longer than 12 hours, such as exhibitions and all-day events, do not occupy a venue.
+    """
+    if not venue_ids or end_utc - start_utc > LONGEST_BOOKING:
         return []
     rows = await context.transaction.fetch_all(
         Sql(
@@ -316,14 +318,16 @@ async def find_venue_conflicts(
             FROM event_venues l JOIN events r ON r.site_id = l.site_id AND r.id = l.event_id
             JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
             WHERE l.site_id = ? AND l.venue_id = ANY(?) AND l.start_utc >= ? AND l.start_utc < ? AND r.end_utc > ?
+                AND r.end_utc - r.start_utc <= ?
                 AND r.status IN ('publish', 'future', 'pending') AND r.event_status NOT IN ('cancelled', 'postponed')
                 AND r.id <> ? AND
             """,
             context.transaction.site.id,
             venue_ids,
-            start_utc - MAX_DURATION,
+            start_utc - LONGEST_BOOKING,
             max(end_utc, start_utc + timedelta(seconds=1)),
             start_utc,
+            LONGEST_BOOKING,
             own_id or 0,
         )
         + permissions.readable_condition(context.actor)

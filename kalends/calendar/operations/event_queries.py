@@ -312,6 +312,14 @@ async def list_tag_names(tx: Transaction, limit: int) -> list[str]:
     return [row["name"] for row in rows]
 
 
+async def find_tag(tx: Transaction, name: str) -> int | None:
+    """Return the ID of the tag with this name; the oldest if there are several."""
+    tag_id: int | None = await tx.fetch_value(
+        Sql("SELECT id FROM tags WHERE site_id = ? AND name_folded = ? ORDER BY id LIMIT 1", tx.site.id, fold(name))
+    )
+    return tag_id
+
+
 async def find_tag_names(tx: Transaction, ids: Sequence[int]) -> list[str]:
     """Return tag names that can be joined with commas. If a name contains a comma, return the slug instead."""
     rows = await tx.fetch_all(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from kalends.calendar.access import permissions
@@ -78,21 +79,35 @@ class Target:
 class SelectedEvent:
     title: str
     category_ids: tuple[int, ...]
+    tag_ids: tuple[int, ...]
+    start: datetime  # in the time zone of the event
+    end: datetime
+    all_day: bool
 
 
 async def read_selected(context: OperationContext, targets: Sequence[Target]) -> dict[int, SelectedEvent]:
     """Return the events that the user may read, by ID, in the given order."""
     rows = await context.transaction.fetch_all(
         Sql(
-            """SELECT r.id, r.title, ARRAY(SELECT l.category_id FROM event_categories l
-                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids
+            """SELECT r.id, r.title, r.start_local, r.end_local, r.all_day,
+                ARRAY(SELECT l.category_id FROM event_categories l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids,
+                ARRAY(SELECT l.tag_id FROM event_tags l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids
                 FROM events r WHERE r.site_id = ? AND r.id = ANY(?) AND""",
             context.transaction.site.id,
             [target.id for target in targets],
         )
         + permissions.readable_condition(context.actor)
     )
-    found = {row["id"]: SelectedEvent(to_plain_text(row["title"]), tuple(row["category_ids"])) for row in rows}
+    found = {
+        row["id"]: SelectedEvent(
+            to_plain_text(row["title"]),
+            *(tuple(row["category_ids"]), tuple(row["tag_ids"])),
+            *(row["start_local"], row["end_local"], row["all_day"]),
+        )
+        for row in rows
+    }
     return {target.id: found[target.id] for target in targets if target.id in found}
 
 

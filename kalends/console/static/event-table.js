@@ -7,13 +7,15 @@ const boxes = rows.map((row) => row.querySelector("input[name=event]")).filter(B
 const selectAll = document.querySelector("[data-all]");
 const bar = document.querySelector(".bulk-bar");
 const count = document.querySelector("[data-count]");
+const primary = document.querySelector("[data-primary]");
 const help = document.querySelector("[data-help]");
 const shortcuts = document.querySelector("[data-shortcuts]");
 let anchor = null; // the box that was changed last, where a range begins
 
 /** Show how many rows are selected, and the bar of actions if there are any. */
 function update() {
-  const selected = boxes.filter((box) => box.checked).length;
+  const checked = boxes.filter((box) => box.checked);
+  const selected = checked.length;
   if (selectAll) {
     selectAll.checked = selected > 0 && selected === boxes.length;
     selectAll.indeterminate = selected > 0 && selected < boxes.length;
@@ -22,6 +24,8 @@ function update() {
   const { none, one, many } = count.dataset;
   count.textContent = selected === 0 ? none : selected === 1 ? one : many.replace("{n}", selected);
   bar.classList.toggle("is-idle", selected === 0);
+  // The primary action has to change at least one of the events.
+  if (primary) primary.hidden = selected > 0 && checked.every((box) => box.dataset.status === primary.dataset.primary);
 }
 
 /** Give all boxes between the last one that was changed and this one the same state. */

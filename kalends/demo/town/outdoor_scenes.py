@@ -160,7 +160,7 @@ def draw_house(canvas: Canvas) -> None:
     chance = canvas.chance.random
     canvas.sky(sky, "#fdf6ea")
     canvas.circle(20 + 120 * chance(), 14, 6, "#fffbe9")
-    for x in (-6, 24, 104, 134):
+    for x in (-6.0, 24.0, 104.0, 134.0):
         height = 26 + 14 * chance()
         canvas.box(x, 78 - height, 30, height, "#d9c9b3" if x % 4 else "#cdbba3")
         canvas.polygon([(x, 78 - height), (x + 15, 70 - height), (x + 30, 78 - height)], "#a98f78")

@@ -15,14 +15,16 @@ from kalends.console.field_texts import LABELS, local_text, make_locale
 from kalends.console.history_views import ACTIONS
 from kalends.core import times
 from kalends.core.errors import ApiError
+from kalends.core.html_text import to_plain_text
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import read_params
 from kalends.core.recurrence import Rule
 from kalends.core.recurrence.rule_parts import WEEKDAYS
 from kalends.rendering import rule_texts
+from kalends.rendering.cards import Badge, make_state_badge
 from kalends.rendering.page_locale import PageLocale
 from kalends.series.api import OCCURRENCE_PARAMS
-from kalends.series.operations.series_dates import MADE, PLANNED, REMOVED, list_occurrences
+from kalends.series.operations.series_dates import MADE, PLANNED, REMOVED, list_occurrences, load_headings
 from kalends.series.rules.repeat import DATES_ONLY, DAYS, ENDS, FREQUENCIES
 from kalends.series.rules.series_slots import Definition, Part
 from kalends.series.storage import count_caused_changes
@@ -100,6 +102,8 @@ class DateRow:
     state: str
     label: str  # message ID for the state; empty for an event
     day: str
+    title: str  # empty if it is the title of the series
+    announced: Badge | None  # cancelled, for example
     event: int | None
     status: str
     own: str
@@ -160,7 +164,8 @@ async def load_dates(
     page = shown[(number - 1) * PER_PAGE : number * PER_PAGE]
     if not is_past and number * PER_PAGE >= len(shown):
         page = [*page, *(await _list_planned(context, row))]
-    rows = [_make_date(entry, locale) for entry in page]
+    headings = await load_headings(context.transaction, [entry["event"] for entry in page if entry["event"]])
+    rows = [_make_date(entry, headings.get(entry["event"]), row["title"], locale) for entry in page]
     return DatePage(rows, len(shown), number, is_past, len(others))
 
 
@@ -180,13 +185,15 @@ async def _list_planned(context: OperationContext, row: Row) -> list[dict[str, A
     return (await _list(context, row, [PLANNED], to=last))[:MAX_PLANNED]
 
 
-def _make_date(entry: dict[str, Any], locale: PageLocale) -> DateRow:
+def _make_date(entry: dict[str, Any], heading: Row | None, series_title: str, locale: PageLocale) -> DateRow:
     is_moved = TIMES in entry["own"]
     return DateRow(
         slot=entry["slot"],
         state=entry["state"],
         label=STATE_LABELS[entry["state"]],
         day=format_wall(entry["start_date"], locale),
+        title=to_plain_text(heading["title"]) if heading and heading["title"] != series_title else "",
+        announced=make_state_badge(heading["event_status"], locale.translate) if heading else None,
         event=entry["event"],
         status=entry["status"] or "",
         own=name_fields(entry["own"], locale),

@@ -88,6 +88,14 @@ async def _load_events(context: OperationContext, series_id: int, since: datetim
     )
 
 
+async def load_headings(tx: Transaction, event_ids: Collection[int]) -> dict[int, Row]:
+    """Return the title and the announced state of events, which the caller may read."""
+    rows = await tx.fetch_all(
+        Sql("SELECT id, title, event_status FROM events WHERE site_id = ? AND id = ANY(?)", tx.site.id, [*event_ids])
+    )
+    return {row["id"]: row for row in rows}
+
+
 def _serialize_event(context: OperationContext, row: Row, state: str) -> Entry:
     is_locked = bool(permissions.locked_ids(context, [row]))
     return {
