@@ -200,7 +200,7 @@ def draw_yoga(canvas: Canvas) -> None:
             canvas.line([(x, 68), (x + n * 2.4, 56), (tip, 50 + abs(n) * 3)], "#5f8f63", 1.3)
 
 
-def draw_clock(canvas: Canvas) -> None:
+def draw_timepiece(canvas: Canvas) -> None:
     wall, brass, iron, face = canvas.palette
     canvas.sky(wall, "#2a2320")
     canvas.glow(60, 42, 60, brass, 0.35)

@@ -208,7 +208,7 @@ IN_TURN: Final = (
                   " lower sound."),
          )),
     Slot("Talks & books", "Larkford Museum", MUSEUM, THU, start="18:30", minutes=75, cost="5", tags=("history",),
-         scene="clock", note="The museum stays open until 8 pm on Thursdays.",
+         scene="timepiece", note="The museum stays open until 8 pm on Thursdays.",
          items=(
              Item("How the railway came to Larkford", "And why the station is half a mile from the town. With maps"
                   " that the company tried to lose."),

@@ -126,8 +126,8 @@ SCENES: Final = {
         _palettes("f3d9c4 f2a65a 5d8f8a 6b4a5e / d9e4e8 f4c95d 8a5a83 2f5d62"),
         "Drawing of a person stretching on a mat in front of the sun",
     ),
-    "clock": Scene(
-        indoor_scenes.draw_clock,
+    "timepiece": Scene(
+        indoor_scenes.draw_timepiece,
         _palettes("4a3b36 c99a3f 2b2624 f6ecd6 / 2f4a4f d0884a 1f2a2d eef1e6 / 5a3a40 d9b45f 33252a f8efe0"),
         "Drawing of a clock face with its wheels",
     ),

@@ -70,7 +70,7 @@ PLACES: Final = (
     Place("Old Mill Arts Centre", "2 Mill Street", 52.3652, -2.7208, "house 3",
           "Two galleries, a printing workshop and a café"
           " in the paper mill by the weir."),
-    Place("Larkford Museum", "7 Castle Street", 52.3668, -2.7213, "clock 2",
+    Place("Larkford Museum", "7 Castle Street", 52.3668, -2.7213, "timepiece 2",
           "Town history on three floors: wool, paper, the"
           " railway, and a very large clock."),
     Place("Larkford Library", "4 Chapel Lane", 52.3691, -2.7173, "books 1",
