@@ -13,6 +13,7 @@ from html import escape as escape_html
 from typing import Final
 
 from kalends.calendar.rules.record_types import CANCELLED, POSTPONED, Event, Organizer, Venue
+from kalends.core.addresses import format_lines
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.times import DIGITS, is_only_time
@@ -264,13 +265,17 @@ def format_location(event: Event) -> str:
 
 
 def format_address(venue: Venue) -> str:
-    town = " ".join(filter(None, (venue.zip, venue.city)))
-    return _join_address(venue.name, venue.address, town, venue.stateprovince, venue.country)
+    return _join_address(venue.name, *address_lines(venue))
+
+
+def address_lines(venue: Venue) -> tuple[str, ...]:
+    """Return a venue's address as lines, in the order of its country."""
+    return format_lines(venue.address, venue.zip, venue.city, venue.stateprovince, venue.country)
 
 
 @lru_cache(maxsize=4096)  # events in a feed often share venues
-def _join_address(name: str, *parts: str) -> str:
-    return ", ".join(dict.fromkeys(filter(None, (to_plain_text(name), *parts))))
+def _join_address(name: str, *lines: str) -> str:
+    return ", ".join(dict.fromkeys(filter(None, (to_plain_text(name), *lines))))
 
 
 def _format_contact(organizer: Organizer) -> str:

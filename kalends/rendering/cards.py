@@ -155,8 +155,13 @@ def read_title(html: str) -> str:
     return _SPACED_SIGN.sub("\u00a0", to_plain_text(html))
 
 
-def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False) -> When:
-    """Format an event's times; `long` adds the year and the zone, for the event page."""
+def make_when(
+    event: Event, locale: PageLocale, zone: str, *, long: bool = False, names_zone: bool = False
+) -> When:
+    """Format an event's times for readers in `zone`; `long` adds the year.
+
+    The event's zone is named if its clocks show another time, or if `names_zone` because readers may be elsewhere.
+    """
     start, end, all_day, event_zone = event.start_local, event.end_local, event.all_day, event.timezone
     first, last = start.date(), last_day(start, end, all_day=all_day)
     spans_days = first != last and not all_day
@@ -169,7 +174,7 @@ def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False
         all_day=all_day,
         day=_format_days(start, end, last, locale, spans_days=spans_days, long=long),
         time="" if all_day or spans_days else format_time_range(start, end, locale),
-        zone=abbreviation(event.start_utc, event_zone) if (is_foreign or long) and not all_day else "",
+        zone=abbreviation(event.start_utc, event_zone) if (is_foreign or names_zone) and not all_day else "",
         timezone=event_zone,
     )
 

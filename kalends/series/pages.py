@@ -122,12 +122,13 @@ def _make_page(page: PageContext, series: Series) -> SeriesPage:
     rules = describe_current_rules(series.definition.parts, now, page.locale)
     is_past = series.upcoming == 0 and series.created_until is None
     text = to_single_line(content.excerpt or content.description)
+    timezone = series.definition.parts[-1].timezone
     return SeriesPage(
         title=read_title(series.title),
         summary=shorten(text or " · ".join(rule.text for rule in rules), MAX_SUMMARY),
         canonical=series.url,
         rules=rules,
-        timezone=series.definition.parts[-1].timezone,
+        timezone=timezone if timezone != page.site.timezone or content.is_online else "",
         state=make_state_badge(content.event_status, page.locale.translate),
         reason=content.reason,
         badges=make_badges(page, content, is_past=False),

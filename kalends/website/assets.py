@@ -119,7 +119,9 @@ def _hash(body: bytes) -> str:
 def make_theme(accent: str, second_accent: str = "", fonts: str = "serif") -> str:
     light = _set_accents(accent, second_accent or accent, LIGHT_BACKGROUND)
     dark = _set_accents(accent, second_accent or accent, DARK_BACKGROUND)
-    return f":root{{{light}{FONTS[fonts]}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    map_accent = ensure_contrast(accent, LIGHT_BACKGROUND)  # Map tiles are light in both schemes.
+    on_map = f"--map-accent:{map_accent};--on-map-accent:{pick_text_colour(map_accent)};"
+    return f":root{{{light}{on_map}{FONTS[fonts]}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
 def _set_accents(accent: str, second_accent: str, background: str) -> str:

@@ -25,7 +25,7 @@ from kalends.core.cost import FREE
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_paragraphs, to_plain_text, to_single_line
 from kalends.core.messages import gettext_noop as N_
-from kalends.feeds.ics import format_address
+from kalends.feeds.ics import address_lines, format_address
 from kalends.rendering.cards import (
     FREE_TEXT,
     ONLINE,
@@ -71,7 +71,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     similar_events, similar_tags = await calendar_months.list_similar(_with_values(context), event, MAX_SIMILAR)
     similar = [page.make_card(other) for other in similar_events]
     image = make_page_image(event.image)
-    when = make_when(event, page.locale, page.site.timezone, long=True)
+    when = make_when(event, page.locale, page.site.timezone, long=True, names_zone=event.is_online)
     is_past = event.end_utc <= context.transaction.now
     state = make_state_badge(event.event_status, page.locale.translate)
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
@@ -322,12 +322,6 @@ def _contact_facts(phone: str, email: str, website: str) -> Facts:
 def _website_line(url: str) -> Line:
     host = urlsplit(url).netloc.removeprefix("www.")
     return Line(host or url, url, is_external=True)
-
-
-def address_lines(venue: Venue) -> list[str]:
-    town = " ".join(filter(None, (venue.zip, venue.city)))
-    lines = (venue.address, town, venue.stateprovince, venue.country)
-    return list(dict.fromkeys(line for line in lines if line))
 
 
 def map_link(venue: Venue) -> str:

@@ -180,7 +180,7 @@ async def show_syndication_feed(
 
 
 def _make_item(event: Event, locale: PageLocale, zone: str) -> syndication.Item:
-    when = make_when(event, locale, zone, long=True)
+    when = make_when(event, locale, zone, long=True, names_zone=True)
     return syndication.Item(event, when.text, ics.format_location(event), mark(event, locale.translate))
 
 

@@ -240,7 +240,7 @@ class SeriesPage(Page):
     styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "series-page"
     rules: Sequence[RuleLine]
-    timezone: str
+    timezone: str  # empty if it goes without saying
     state: Badge | None  # None if the dates take place as announced
     reason: str
     badges: Sequence[Badge]

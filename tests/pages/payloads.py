@@ -120,6 +120,18 @@ BREAKOUT_PAYLOADS = [
     "a\\;b,c;d\\ne\\\\",
     "x\u2028y\u2029z",
 ]
+LINK_PAYLOADS = [
+    f'https://example.org/"onmouseover="{SCRIPT_CALL}',
+    f"https://example.org/'onmouseover='{SCRIPT_CALL}",
+    f"https://example.org/`><script>{SCRIPT_CALL}</script>",
+    f"https://javascript:{SCRIPT_CALL}@example.org",
+    f"&lt;a href=https://example.org onclick={SCRIPT_CALL}&gt;",
+    f"https://example.org/&#34;&gt;&lt;img src=x onerror={SCRIPT_CALL}&gt;",
+    f'"onfocus="{SCRIPT_CALL}"@example.org',
+    f"mailto:a@example.org?body=<script>{SCRIPT_CALL}</script>",
+    "<a href=https://example.org/><b>https://example.org/</a> b@example.org",
+    "https://example.org/" + "W" * 400,
+]
 LAYOUT_PAYLOADS = [
     "W" * 400,
     "ｗ" * 200,
@@ -137,4 +149,4 @@ LAYOUT_PAYLOADS = [
     "<img width=9999 height=9999 src=/x.png alt=x>",
     "\u200b" * 100 + "x",
 ]
-PAYLOADS = [*TAG_PAYLOADS, *BREAKOUT_PAYLOADS, *LAYOUT_PAYLOADS]
+PAYLOADS = [*TAG_PAYLOADS, *BREAKOUT_PAYLOADS, *LINK_PAYLOADS, *LAYOUT_PAYLOADS]

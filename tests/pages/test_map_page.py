@@ -23,6 +23,11 @@ def test_markers_cluster_and_belong_to_cards(demo_calendar: DemoCalendar, chromi
         search = page.get_by_role("button", name="Search this area")
         # The two venues are 155 metres apart, and each has several events.
         assert (markers.count(), search.is_visible()) == (2, False)
+        # Tiles are light in both schemes, and so is the accent of the site on them.
+        accent = "getComputedStyle(document.querySelector('.map-marker')).backgroundColor"
+        light = page.evaluate(accent)
+        page.emulate_media(color_scheme="dark")
+        assert page.evaluate(accent) == light == "rgb(179, 52, 30)"
         page.locator(".leaflet-control-zoom-out").click()
         page.locator(".map-marker.is-large").wait_for()
         assert (markers.count(), markers.inner_text()) == (1, str(cards.count()))

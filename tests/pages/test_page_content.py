@@ -147,9 +147,7 @@ def test_open_graph_metadata(app: RunningApp) -> None:
     page = get_page(app, f"/event/{event['slug']}/")
     assert open_graph(page, "locale") == "en_US"
     assert open_graph(get_page(app, "/events/list/", "lang=de"), "locale") == "de_DE"
-    assert open_graph(page, "description") == (
-        "Friday, March 14, 2031, 7:30\xa0PM – 10:00\xa0PM CET · Hall, Lindenstadt"
-    )
+    assert open_graph(page, "description") == ("Friday, March 14, 2031, 7:30\xa0PM – 10:00\xa0PM · Hall, Lindenstadt")
     assert "og:image" not in page
     venue = get_page(app, "/venue/hall/")
     assert (open_graph(venue, "image"), open_graph(venue, "image:alt")) == ("http://calendar.test/hall.png", "A hall")
@@ -171,3 +169,13 @@ def test_venue_links_to_external_map(app: RunningApp) -> None:
     app.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4,
                                       show_map_link=True)  # fmt: skip
     assert "https://www.openstreetmap.org/?mlat=52.50000" in get_page(app, "/venue/hall/")
+
+
+def test_event_page_names_the_time_zone_only_where_it_matters(app: RunningApp) -> None:
+    events = [add_event(app, f"Concert {number}", *EVENING, **fields) for number, fields in enumerate(
+        ({}, {"timezone": "Asia/Tokyo"}, {"online_url": "https://video.example/"}))]  # fmt: skip
+    pages = [get_page(app, f"/event/{event['slug']}/") for event in events]
+    zones = [re.findall(r"<small>Time zone: ([^<]*)</small>", page) for page in pages]
+    assert zones == [[], ["Asia/Tokyo"], [events[2]["timezone"]]]
+    # The script of the page needs the zone always, for visitors in another one.
+    assert all(f'data-zone="{event["timezone"]}"' in page for event, page in zip(events, pages, strict=True))

@@ -14,36 +14,64 @@ from kalends.rendering.cards import Card
 from kalends.website.models.grid import Entry, MonthLayout
 from kalends.website.models.week import HourGrid
 
-_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>a|img|h[1-6])(?P<rest>(?:\s[^<>]*)?)>", re.IGNORECASE)
+# Tags, typed URLs and typed email addresses in sanitized HTML, whose attributes contain no "<" or ">". A URL ends at
+# a space, a quotation mark, or the punctuation and letters of scripts that put no spaces around it.
+_TOKEN: Final = re.compile(
+    r"<(?P<slash>/?)(?P<name>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>"
+    r"|(?<![\w/])(?P<url>https?://(?:[\w!#$%()*+,./:;=?@\[\]~\u00c0-\u024f-]|&amp;)+)"
+    r"|(?<![\w.%+@/-])(?P<email>[\w.%+-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?![\w@-])",
+    re.IGNORECASE | re.ASCII,
+)
 _ATTRIBUTE: Final = re.compile(r'([a-z]+)="([^"]*)"', re.IGNORECASE)
 MAX_HEADING_LEVEL: Final = 6
+HEADINGS: Final = {f"h{level}" for level in range(1, MAX_HEADING_LEVEL + 1)}
 
 
 def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
     """Adapt a sanitized description for a page.
 
-    Images on other hosts would reveal visitors to those hosts, so they become links. Headings start at level 2 and
-    never skip a level.
+    Images on other hosts would reveal visitors to those hosts, so they become links. Typed URLs and email addresses
+    become links as well. Headings start at level 2 and never skip a level.
     """
     inside_link = False
     open_levels: list[int] = []
     last_level = 1
 
-    def adapt_tag(tag: re.Match[str]) -> str:
+    def adapt_token(tag: re.Match[str]) -> str:
         nonlocal inside_link, last_level
+        if tag["name"] is None:
+            return tag[0] if inside_link else _link_typed(tag["url"], tag["email"])
         name = tag["name"].lower()
         if name == "a":
             inside_link = not tag["slash"]
             return tag[0] if tag["slash"] else f'<a rel="nofollow noopener"{tag["rest"]}>'
         if name == "img":
             return _adapt_image(tag[0], own_hosts, inside_link=inside_link)
+        if name not in HEADINGS:
+            return tag[0]
         if tag["slash"]:
             return f"</h{open_levels.pop() if open_levels else last_level}>"
         last_level = min(MAX_HEADING_LEVEL, int(name[1]) + 1, last_level + 1)
         open_levels.append(last_level)
         return f"<h{last_level}{tag['rest']}>"
 
-    return Markup(_TAG.sub(adapt_tag, html))  # noqa: S704  Sanitized with an allow-list on write.
+    return Markup(_TOKEN.sub(adapt_token, html))  # noqa: S704  Sanitized with an allow-list on write.
+
+
+def _link_typed(url: str | None, email: str | None) -> str:
+    """Link a typed address, which is escaped already. Punctuation after it belongs to the sentence."""
+    typed = url or email or ""
+    end = len(typed)
+    unopened = {close: typed.count(close) - typed.count(start) for close, start in ((")", "("), ("]", "["))}
+    while end and (typed[end - 1] in ".,:;!?*" or unopened.get(typed[end - 1], 0) > 0):
+        end -= 1
+        if typed[end] in unopened:
+            unopened[typed[end]] -= 1
+    text = typed[:end]
+    if text.endswith("://"):
+        return typed
+    target = text if url else f"mailto:{text}"
+    return f'<a rel="nofollow noopener" href="{target}">{text}</a>{typed[end:]}'
 
 
 def _adapt_image(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> str:

@@ -1,7 +1,7 @@
 """Series on pages: rule descriptions, lists of dates, and an event's position in its series."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -66,7 +66,7 @@ def make_date_item(event: Event, series: Series, locale: PageLocale, links: UrlB
     return DateItem(
         url=links.event(event.slug),
         # Include the zone only if it differs from the site's; the page already states the series' zone.
-        when=replace(make_when(event, locale, zone, long=True), zone=make_when(event, locale, zone).zone),
+        when=make_when(event, locale, zone, long=True),
         title=title if title != read_title(series.title) else "",
         place=place if place != _name_places(series.content) else "",
         moved_from=describe_move(event, event.series, locale) if event.series else "",

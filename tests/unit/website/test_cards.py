@@ -72,10 +72,11 @@ def test_when_of_timed_event() -> None:
     assert when.text == "Fri, Mar 14, 7:30\u00a0PM – 10:00\u00a0PM"
 
 
-def test_when_names_the_zone_only_if_its_offset_differs() -> None:
+def test_when_names_the_zone_only_if_its_offset_differs_or_readers_may_be_elsewhere() -> None:
     assert make_when(EVENT, locale(), "Europe/Paris").zone == ""
     assert make_when(EVENT, locale(), "Europe/London").zone == "CET"
-    assert make_when(EVENT, locale(), "Europe/Berlin", long=True).zone == "CET"
+    assert make_when(EVENT, locale(), "Europe/Berlin", long=True).zone == ""
+    assert make_when(EVENT, locale(), "Europe/Berlin", names_zone=True).zone == "CET"
 
 
 def test_when_of_all_day_event_has_dates_without_times() -> None:
