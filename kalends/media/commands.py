@@ -86,7 +86,7 @@ def list_media(
 
 @media.command("check")
 def check_media(site: SiteOption = "") -> None:
-    """Verify file hashes; regenerate damaged or missing sizes."""
+    """Verify file hashes; regenerate damaged or missing sizes, and find missing hues."""
     from kalends.media import jobs as media_jobs, storage as media_storage
 
     async def check(database: "SiteDatabase", library: "Library") -> list[media_jobs.ImageCheck]:

@@ -161,7 +161,13 @@ async def replace_image(tx: Transaction, library: Library, row: Row, image: Stor
     if not await library.has_files(tx.site.id, [image.name]):
         raise errors.unavailable()
     revision = tx.changes.record("media", row["id"], "update", before=encode_columns({"url": row["url"]}))
-    changed: Values = {**_build_columns(image), "sizes": "{}", "revision": revision, "modified_utc": tx.now}
+    changed: Values = {
+        **_build_columns(image),
+        "sizes": "{}",
+        "hue": None,
+        "revision": revision,
+        "modified_utc": tx.now,
+    }
     await record_tables.change(tx, "media", row["id"], changed)
     await media_storage.replace_files(tx, row["id"], [(image.name, FULL)])
     await after_media_update(tx, row, changed)

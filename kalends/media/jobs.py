@@ -28,7 +28,7 @@ PAGE_SIZE: Final = 100
 
 
 async def make_sizes(database: SiteDatabase, library: Library, now: datetime, site_id: int, media_id: int) -> bool:
-    """Generate an image's sizes and store them in the image's record, unless the image changes in the meantime."""
+    """Generate an image's sizes and hue and store them in its record, unless the image changes in the meantime."""
     async with database.transaction(site_id, now, writing=False) as tx:
         image = await MEDIA.fetch(tx, media_id)
     if image is None or "/" in image["url"]:
@@ -42,8 +42,9 @@ async def make_sizes(database: SiteDatabase, library: Library, now: datetime, si
         if not await library.has_files(site_id, [name for name, _ in image_sizes.files]):
             raise MissingFile("a size vanished while it was made")
         await media_storage.replace_files(tx, media_id, image_sizes.files)
-        if orjson.loads(row["sizes"]) != image_sizes.sizes:
-            await media_storage.write_sizes(tx, media_id, orjson.dumps(image_sizes.sizes).decode())
+        if (orjson.loads(row["sizes"]), row["hue"]) != (image_sizes.sizes, image_sizes.hue):
+            sizes = orjson.dumps(image_sizes.sizes).decode()
+            await media_storage.write_sizes(tx, media_id, sizes, image_sizes.hue)
     return True
 
 
@@ -112,7 +113,7 @@ class ImageCheck:
 async def check_media(
     database: SiteDatabase, library: Library, site: str | int, now: datetime
 ) -> AsyncIterator[ImageCheck]:
-    """Check that each file exists and matches the hash in its name; regenerate damaged and missing sizes."""
+    """Check that each file exists and matches the hash in its name; regenerate damaged and missing sizes and hues."""
     after = 0
     while True:
         async with database.transaction(site, now, writing=False) as tx:
@@ -128,7 +129,7 @@ async def _check_image(database: SiteDatabase, library: Library, site_id: int, r
     names = sorted({*row["names"], row["url"]})
     damaged_files = tuple([name for name in names if not await _is_intact(library, site_id, name)])
     report = partial(ImageCheck, row["id"], len(names), damaged_files)
-    if not damaged_files and row["has_sizes"]:
+    if not damaged_files and row["has_sizes"] and row["has_hue"]:
         return report(is_complete=True)
     if row["url"] in damaged_files:
         return report(is_complete=False, detail="the original image is missing")
@@ -140,7 +141,9 @@ async def _check_image(database: SiteDatabase, library: Library, site_id: int, r
         return report(is_complete=False, detail=detail)
     if not is_repaired:
         return report(is_complete=False, detail="the image changed during the check")
-    return report(is_complete=True, detail="regenerated" if damaged_files else "missing sizes were generated")
+    if damaged_files or not row["has_sizes"]:
+        return report(is_complete=True, detail="regenerated" if damaged_files else "missing sizes were generated")
+    return report(is_complete=True)  # Only the hue was unknown; gray images have none.
 
 
 async def _is_intact(library: Library, site_id: int, name: str) -> bool:

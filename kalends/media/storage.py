@@ -153,7 +153,7 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
 
 async def list_files(tx: Transaction, after: int, limit: int) -> list[Record]:
     query = """
-        SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes,
+        SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes, m.hue IS NOT NULL AS has_hue,
             ARRAY (SELECT DISTINCT f.name FROM media_files f WHERE f.site_id = m.site_id AND f.media_id = m.id
                 ORDER BY f.name) AS names
         FROM media m WHERE m.site_id = ? AND m.id > ? AND m.url NOT LIKE '%/%' ORDER BY m.id LIMIT ?
@@ -196,10 +196,10 @@ async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tu
     return references
 
 
-async def write_sizes(tx: Transaction, media_id: int, sizes: str) -> None:
-    """Store an image's sizes as JSON, and record the change for all records that use the image."""
+async def write_sizes(tx: Transaction, media_id: int, sizes: str, hue: int | None) -> None:
+    """Store an image's sizes as JSON and its hue, and record the change for all records that use the image."""
     revision = tx.changes.record("media", media_id, "update", was_public=True, is_derived=True)
-    await record_tables.change(tx, "media", media_id, {"sizes": sizes, "revision": revision})
+    await record_tables.change(tx, "media", media_id, {"sizes": sizes, "hue": hue, "revision": revision})
     await record_reference_changes(tx, media_id)
 
 

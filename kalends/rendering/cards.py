@@ -76,6 +76,7 @@ class PageImage:
     alt: str
     caption: str = ""
     focus_classes: str = ""  # CSS classes for the focus point of a cropped image
+    hue: int | None = None  # dominant hue in 24 steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +156,10 @@ def read_title(html: str) -> str:
     return _SPACED_SIGN.sub("\u00a0", to_plain_text(html))
 
 
-def make_when(
-    event: Event, locale: PageLocale, zone: str, *, long: bool = False, names_zone: bool = False
-) -> When:
+def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False, names_zone: bool = False) -> When:
     """Format an event's times for readers in `zone`; `long` adds the year.
 
-    The event's zone is named if its clocks show another time, or if `names_zone` because readers may be elsewhere.
+    The event's zone is named if its time differs there, or if `names_zone` because readers may be elsewhere.
     """
     start, end, all_day, event_zone = event.start_local, event.end_local, event.all_day, event.timezone
     first, last = start.date(), last_day(start, end, all_day=all_day)
@@ -235,6 +234,7 @@ def make_page_image(image: Image | None) -> PageImage | None:
         alt=image.alt_text,
         caption=to_plain_text(image.caption),
         focus_classes=f"x{round(10 * image.focus_x)} y{round(10 * image.focus_y)}",
+        hue=image.hue,
     )
 
 

@@ -39,9 +39,9 @@ from kalends.website.detail_views import (
     make_badges,
     make_category_url,
     make_event_facts,
-    make_event_points,
 )
 from kalends.website.feed_views import CALENDAR_TYPE, ICAL, as_download, mark
+from kalends.website.map_views import format_points, list_mapped, make_places
 from kalends.website.models.page_parts import adapt
 from kalends.website.models.series_models import describe_current_rules, make_date_item
 from kalends.website.pages import MessagePage, SeriesPage
@@ -123,6 +123,7 @@ def _make_page(page: PageContext, series: Series) -> SeriesPage:
     is_past = series.upcoming == 0 and series.created_until is None
     text = to_single_line(content.excerpt or content.description)
     timezone = series.definition.parts[-1].timezone
+    mapped = list_mapped(content, page)
     return SeriesPage(
         title=read_title(series.title),
         summary=shorten(text or " · ".join(rule.text for rule in rules), MAX_SUMMARY),
@@ -137,7 +138,8 @@ def _make_page(page: PageContext, series: Series) -> SeriesPage:
         series_links=page.links.with_filters([("series", str(series.id))]),
         ticket_url="" if is_past else content.ticket_url,
         facts=make_event_facts(page, content),
-        points=make_event_points(content, page) if content.show_map else "",
+        points=format_points(mapped),
+        places=make_places(page, mapped),
         hue=pick_hue(content.categories[0].id if content.categories else None),
         categories=[(term.name, make_category_url(page, term)) for term in content.categories],
         tags=[(term.name, page.links.top_level(f"/tag/{term.slug}/")) for term in content.tags],

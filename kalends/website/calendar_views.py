@@ -17,7 +17,7 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.rendering.cards import Card
 from kalends.rendering.page_urls import has_page
 from kalends.store import Row
-from kalends.website import list_views
+from kalends.website import list_views, map_views
 from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page, with_values
 from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_chips, make_paging
 from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, lay_out_month, make_entry
@@ -231,7 +231,7 @@ VIEWS: Final = {
     "week": show_week,
     "day": show_day,
     "list": list_views.show_list,
-    "map": list_views.show_map,
+    "map": map_views.show_map,
 }
 
 

@@ -1,5 +1,6 @@
 """Pages for single records: events, venues, organizers, categories and tags."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -42,9 +43,10 @@ from kalends.rendering.page_urls import has_page, make_calendar_links, readable_
 from kalends.series.operations.series_dates import find_position
 from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page
 from kalends.website.list_views import list_cards
+from kalends.website.map_views import find_directions, format_points, is_locatable, list_mapped, make_places, map_link
 from kalends.website.models.page_parts import WHOLE_API, ApiAddress, adapt
 from kalends.website.models.series_models import ONE_OF, SeriesNote, describe_move, describe_rule_at, make_date_link
-from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
+from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, Place, RecordPage
 
 MAX_SIMILAR: Final = 3
 MAX_SUMMARY: Final = 200
@@ -73,6 +75,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     image = make_page_image(event.image)
     when = make_when(event, page.locale, page.site.timezone, long=True, names_zone=event.is_online)
     is_past = event.end_utc <= context.transaction.now
+    mapped = list_mapped(event, page)
     state = make_state_badge(event.event_status, page.locale.translate)
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
     model = EventPage(
@@ -90,8 +93,10 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
         description=adapt(event.description or event.excerpt, find_own_hosts(page)),
         calendar_links=make_calendar_links(event),
         ticket_url="" if event.event_status in (CANCELLED, SOLD_OUT) else event.ticket_url,
+        directions_url="" if is_past or event.event_status == CANCELLED else find_directions(event),
         facts=make_event_facts(page, event),
-        points=make_event_points(event, page) if event.show_map else "",
+        points=format_points(mapped),
+        places=make_places(page, mapped),
         similar=similar,
         hue=pick_hue(event.categories[0].id if event.categories else None),
         categories=[(term.name, make_category_url(page, term)) for term in event.categories],
@@ -116,8 +121,9 @@ async def show_venue(
     page = make_page_context(page_request, context)
     venue = (await read_venue(_with_slug(context, path_params["slug"]))).record
     lines = [Line(text) for text in address_lines(venue)]
-    if venue.show_map_link and (lines or venue.coordinates):
+    if is_locatable(venue):
         lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(venue), is_external=True)]
+    mapped = [venue] if venue.show_map and venue.coordinates and page.request.map_settings.tiles_url else []
     return await _show_record(
         page,
         venue,
@@ -125,7 +131,8 @@ async def show_venue(
         ("venue", str(venue.id)),
         image=venue.image,
         facts=[*([(N_("Address"), lines)] if lines else []), *_contact_facts(venue.phone, "", venue.website)],
-        points=_format_points([venue]) if venue.show_map and venue.coordinates else "",
+        points=format_points(mapped),
+        places=[replace(place, url="") for place in make_places(page, mapped)],
         json_ld=describe_venue(venue, context.render_context),
     )
 
@@ -178,6 +185,7 @@ async def _show_record(
     image: Image | None = None,
     facts: Facts = (),
     points: str = "",
+    places: Sequence[Place] = (),
     subcategories: NamedUrls = (),
     json_ld: JsonObject | None = None,
 ) -> PageResponse:
@@ -199,6 +207,7 @@ async def _show_record(
         image=page_image,
         facts=facts,
         points=points,
+        places=places,
         description=adapt(to_paragraphs(text), find_own_hosts(page)) if text else Markup(),
         subcategories=subcategories,
         json_ld=orjson.dumps(json_ld).decode() if json_ld else "",
@@ -292,7 +301,7 @@ def make_event_facts(page: PageContext, event: Event) -> Facts:
     for venue in event.places:
         lines = [Line(to_plain_text(venue.name), links.top_level(f"/venue/{venue.slug}/"))]
         lines += [Line(text) for text in address_lines(venue)]
-        if event.show_map_link and venue.show_map_link:
+        if event.show_map_link and is_locatable(venue):
             lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(venue), is_external=True)]
         facts.append((N_("Where"), lines))
     if event.cost:
@@ -322,24 +331,6 @@ def _contact_facts(phone: str, email: str, website: str) -> Facts:
 def _website_line(url: str) -> Line:
     host = urlsplit(url).netloc.removeprefix("www.")
     return Line(host or url, url, is_external=True)
-
-
-def map_link(venue: Venue) -> str:
-    """Return a venue's OpenStreetMap URL, based on its coordinates or else its address."""
-    if venue.coordinates:
-        latitude, longitude = (f"{degrees:.5f}" for degrees in venue.coordinates)
-        return f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}#map=17/{latitude}/{longitude}"
-    return f"https://www.openstreetmap.org/search?query={quote(', '.join(address_lines(venue)))}"
-
-
-def make_event_points(event: Event, page: PageContext) -> str:
-    venues = [venue for venue in event.places if venue.coordinates and venue.show_map]
-    return _format_points(venues) if venues and page.request.map_settings.tiles_url else ""
-
-
-def _format_points(venues: list[Venue]) -> str:
-    points = [(venue.latitude, venue.longitude, [to_plain_text(venue.name)]) for venue in venues]
-    return orjson.dumps(points).decode()
 
 
 def make_category_url(page: PageContext, term: Term) -> str:

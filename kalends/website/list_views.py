@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
 
-import orjson
-
 from kalends.calendar.access.operation_context import OperationContext, PageInfo
 from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
 from kalends.calendar.kinds.kind import PAGING
@@ -14,8 +12,8 @@ from kalends.calendar.operations import calendar_months, page_filters
 from kalends.calendar.operations.page_filters import LINKS, FacetRecord, list_towns
 from kalends.calendar.operations.record_verbs import RecordList, list_events
 from kalends.calendar.operations.site_feeds import FEED_PARAMS, PAST, past_filters
-from kalends.calendar.rules.record_types import MOVED_ONLINE, STATES, Event
-from kalends.core import errors, params
+from kalends.calendar.rules.record_types import Event
+from kalends.core import params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param, parse_id
 from kalends.core.sanitize import clean_plain
@@ -28,7 +26,6 @@ from kalends.website.context import (
     PageResponse,
     make_page_context,
     show_page,
-    with_values,
 )
 from kalends.website.models.page_parts import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
 from kalends.website.pages import (
@@ -37,7 +34,6 @@ from kalends.website.pages import (
     Choice,
     FacetField,
     ListPage,
-    MapPage,
     Paging,
     QuickFilter,
     SearchForm,
@@ -105,7 +101,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         canonical=f"{context.base_url}/events/search/",
         active_filters=make_chips(page, "/events/search/"),
         form=_read_form(page, dict(page_request.query)),
-        facets=await make_facets(page, replace(context, values=_make_list_values(page, context))),
+        facets=await make_facets(page, replace(context, values=make_list_values(page, context))),
         quick_filters=make_quick_filters(page, "/events/search/"),
         towns=await list_towns(context, MAX_TOWNS),
     )
@@ -115,28 +111,6 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     # The script replaces the results, so the policy must also allow images that are not yet on the page.
     image_urls = (context.media_url, *card_list.image_urls)
     return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
-
-
-async def show_map(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    if not page_request.map_settings.tiles_url:
-        raise errors.no_route()
-    page = make_page_context(page_request, context)
-    # Show only the next events, because more markers would be unreadable and counting all events is slow. An event
-    # that has moved online is no longer at its venue.
-    states = [state for state in context.values.get("event_status", STATES) if state != MOVED_ONLINE]
-    values = {name: value for name, value in context.values.items() if name != "page"}
-    map_context = with_values(replace(context, values=values), geoloc=True, event_status=states, per_page=MAX_CARDS)
-    card_list = await list_cards(page, map_context, "/events/map/", counted=False)
-    heading = page.locale.gettext(N_("Map"))
-    model = MapPage(
-        title=heading,
-        heading=heading,
-        card_list=card_list,
-        points=make_points(card_list.cards),
-        active_filters=make_chips(page, "/events/map/"),
-        canonical=f"{context.base_url}/events/map/",
-    )
-    return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 async def list_cards(
@@ -149,7 +123,7 @@ async def list_cards(
     budget: int = MAX_CARDS_BYTES,
 ) -> CardList:
     """Return cards for current and upcoming events, past events, or events on the requested dates."""
-    values = _make_list_values(page, context)
+    values = make_list_values(page, context)
     values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
     is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
@@ -168,16 +142,7 @@ async def list_cards(
     )
 
 
-def make_points(cards: list[Card]) -> str:
-    """Return the map markers as JSON: each location once, with its cards' indexes."""
-    places: dict[tuple[float, float], list[int]] = {}
-    for number, card in enumerate(cards):
-        if card.latitude is not None and card.longitude is not None:
-            places.setdefault((card.latitude, card.longitude), []).append(number)
-    return orjson.dumps([[*place, numbers] for place, numbers in places.items()]).decode()
-
-
-def _make_list_values(page: PageContext, context: OperationContext) -> dict[str, Any]:
+def make_list_values(page: PageContext, context: OperationContext) -> dict[str, Any]:
     """Return the list parameters; without dates, they select current and upcoming events, or past events."""
     values = dict(context.values)
     if values.pop("past", False):

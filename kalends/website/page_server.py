@@ -26,7 +26,7 @@ from kalends.http import bodies, responses
 from kalends.http.auth import admit_password
 from kalends.http.bodies import read_pairs
 from kalends.store.site_revisions import SiteRevision
-from kalends.website import calendar_views, detail_views, list_views, redirects
+from kalends.website import calendar_views, detail_views, list_views, map_views, redirects
 from kalends.website.assets import STATIC, find_asset
 from kalends.website.context import (
     DAY,
@@ -89,7 +89,7 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     _view(rf"/events/week/(?:{DAY}/)?", calendar_views.show_week),
     _view(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day),
     _view(r"/events/list/", list_views.show_list),
-    _view(r"/events/map/", list_views.show_map),
+    _view(r"/events/map/", map_views.show_map),
     PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS, extra_names=list_views.FIND_PARAMS),
     PageRoute(rf"/event/{SLUG}/", detail_views.show_event, (PASSWORD,), accepts_post=True, kind=EVENTS, embeds=True),
     _view(rf"/venue/{SLUG}/", detail_views.show_venue, VENUES),

@@ -119,6 +119,16 @@ class Line:
     is_external: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A venue beside a map: the URL of its page, its address or number of events, and the route to it."""
+
+    name: str
+    note: str
+    url: str = ""  # empty on the venue's own page
+    directions_url: str = ""
+
+
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
 NamedUrls = Sequence[tuple[str, str]]
 
@@ -224,8 +234,10 @@ class EventPage(Page):
     description: Markup
     calendar_links: dict[str, str]
     ticket_url: str
+    directions_url: str  # route to the first venue; empty if there is none to go to
     facts: Facts
     points: str  # JSON for the map; empty if there is none
+    places: Sequence[Place]  # the venues on the map
     similar: Sequence[Card]
     hue: int
     categories: NamedUrls
@@ -250,6 +262,7 @@ class SeriesPage(Page):
     ticket_url: str
     facts: Facts
     points: str  # JSON for the map; empty if there is none
+    places: Sequence[Place]  # the venues on the map
     hue: int
     categories: NamedUrls
     tags: NamedUrls
@@ -313,6 +326,7 @@ class MapPage(ListPage):
     kind: str = "map-page"
     view: str = "map"
     points: str
+    places: Sequence[Place]  # with their numbers of events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,5 +350,6 @@ class RecordPage(ListPage):
     description: Markup
     facts: Facts
     points: str  # JSON for the map; empty if there is none
+    places: Sequence[Place]  # the venue on the map
     subcategories: NamedUrls
     json_ld: str

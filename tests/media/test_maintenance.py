@@ -1,12 +1,14 @@
 """Files are removed when nobody needs them, and never before; `media check` finds and repairs what is wrong."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from kalends.core.errors import ApiError
 from kalends.core.times import utc_now
@@ -18,7 +20,7 @@ from kalends.store.database import Database, Options
 from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.lifecycle.processes import run_command
 from tests.media.file_checks import age_files, delete_orphans, list_files, list_referenced_files
-from tests.media.image_fixtures import EXTENSION_URL, make_image
+from tests.media.image_fixtures import EXTENSION_URL, encode_image, make_image
 from tests.media.media_client import (
     create_image,
     generate_sizes,
@@ -245,6 +247,32 @@ def test_check_continues_after_unreadable_file(empty_app: RunningApp, author: Ca
         1,
         "2 images, 12 files, 1 of them damaged or missing; 1 images incomplete.",
     )
+
+
+def test_job_and_check_find_the_hue_that_event_pages_show(empty_app: RunningApp, author: Caller) -> None:
+    blue, gray = (
+        create_image(author, encode_image(Image.new("RGB", (size, 300), colour)))
+        for size, colour in ((400, (20, 60, 190)), (100, (90, 90, 90)))
+    )
+    event = empty_app.caller("editor").create("events", title="Blue", image=blue["id"],
+                                              start_date="2031-05-02 19:00", end_date="2031-05-02 21:00")  # fmt: skip
+
+    def read_class() -> str:
+        status, _, body = empty_app.raw("GET", f"/event/{event['slug']}/")
+        assert status == 200
+        return re.findall(r'<header class="(w\d*)">', body.decode())[0]
+
+    def read_hues() -> list[int | None]:
+        return [row["hue"] for row in empty_app.sql("SELECT hue FROM media ORDER BY id")]
+
+    assert (read_class(), read_hues()) == ("w", [None, None])
+    assert generate_sizes(empty_app, blue)
+    assert (read_class(), read_hues()) == ("w15", [15, None])
+    # The check fills gaps, and the pages in the cache follow; a gray image has no hue.
+    generate_sizes(empty_app, gray)
+    empty_app.sql("UPDATE media SET hue = NULL")
+    code, out = run_check(empty_app)
+    assert (code, out.count("\n"), read_hues(), read_class()) == (0, 1, [15, None], "w15")
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["lost", "damaged"])

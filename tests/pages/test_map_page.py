@@ -1,7 +1,9 @@
 """The map in a browser: clusters, the connection of cards and markers, and the search in an area."""
 
+import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Locator
 
 from tests.pages.browser_page import find_violations, open_browser_page
@@ -51,3 +53,30 @@ def test_markers_cluster_and_belong_to_cards(demo_calendar: DemoCalendar, chromi
         page.goto(demo_calendar.server.base_url + "/events/map/?geoloc_lat=10&geoloc_lng=10&geoloc_radius=1")
         page.locator(".map.is-loaded").wait_for()
         assert (markers.count(), cards.count()) == (0, 0)
+
+
+@pytest.mark.parametrize("path", ["map", "event", "venue"])
+def test_places_are_named_and_linked_without_script_or_consent(
+    demo_calendar: DemoCalendar, chromium: Browser, path: str
+) -> None:
+    """Nothing is requested from another site, and all that the map would show can be reached."""
+    paths = {"map": "/events/map/", "event": demo_calendar.concert, "venue": demo_calendar.venue}
+    with open_browser_page(chromium, java_script_enabled=False) as browser:
+        page, requests = browser.page, list[str]()
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(demo_calendar.server.base_url + paths[path])
+        assert all(url.startswith((demo_calendar.server.base_url, "data:")) for url in requests)
+        assert page.locator(".map button").is_hidden()
+        if path == "map":
+            places = page.locator(".map-places li")
+            assert re.fullmatch(r"Town library · \d+ events", places.first.inner_text())
+            page.get_by_role("link", name="Kulturhaus an der Linde", exact=True).first.click()
+            assert page.url == demo_calendar.server.base_url + demo_calendar.venue
+            return
+        assert page.locator(".map > p").inner_text().startswith("Kulturhaus an der Linde\n")
+        directions = page.locator(".map").get_by_role("link", name="Directions").get_attribute("href") or ""
+        assert directions.startswith("https://www.openstreetmap.org/directions?to=52.5")
+    with open_browser_page(chromium) as browser:
+        browser.page.goto(demo_calendar.server.base_url + paths[path])
+        text = browser.page.get_by_role("button", name="Show the map").inner_text()
+        assert text.startswith("Show the map\nThe map loads images from "), text

@@ -46,6 +46,7 @@ def build_media_item(row: Row, context: RenderContext) -> MediaItem:
     image = build_image({**row, "sizes": orjson.loads(row["sizes"])}, context)
     return MediaItem(
         **dict(zip(IMAGE_ATTRIBUTES, get_image_attributes(image), strict=True)),
+        hue=image.hue,
         title=row["title"],
         mime_type=row["mime_type"],
         author=row["author_id"],
@@ -129,7 +130,7 @@ MEDIA = Kind(
     filters=FILTERS,
     reads=Reads(
         columns=Columns(
-            *("id", "revision", "url", "extension", "width", "height", "filesize", "sizes", "author_id"),
+            *("id", "revision", "url", "extension", "width", "height", "filesize", "sizes", "hue", "author_id"),
             *(*TEXTS, *FOCUS, "mime_type", "added_at", "modified_utc"),
             *("source_url", "source_etag", "source_last_modified", "fetched_at"),
         ),

@@ -65,6 +65,7 @@ def build_image(values: Mapping[str, Any], context: RenderContext) -> Image:
         **dict(zip(IMAGE_ATTRIBUTES, _get_image_columns(values), strict=True)),
         "url": build_file_url(values["url"], context),
         "sizes": build_sizes(values["sizes"], context),
+        "hue": values["hue"],
     }
     return Image(**attributes)
 
@@ -98,7 +99,7 @@ def _build_size(size: Mapping[str, Any], context: RenderContext) -> JsonObject:
 IMAGE_COLUMN: LiteralString = """CASE WHEN r.image_id IS NOT NULL THEN (
             SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
                 'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
-                'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
+                'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y, 'hue', m.hue)
             FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END"""
 
 # JSON that maps the ID of each image in a post's texts to its file.

@@ -12,6 +12,9 @@ from typing import Any
 
 from kalends.adapters.sandboxed import finish, read_job
 
+HUE_STEPS = 24
+HUE_EDGE = 64  # width and height of the copy whose pixels are counted
+MIN_COLORFULNESS = 0.04  # mean product of saturation and brightness
 # Pillow options for writing each type. Metadata is never written.
 QUALITY: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": 86, "optimize": True, "progressive": True},
@@ -51,7 +54,27 @@ def process_image(job: dict[str, Any]) -> dict[str, Any]:
             files.append(
                 {"name": row["name"], "codec": codec, "path": path, "width": resized.width, "height": resized.height}
             )
-    return {"width": image.width, "height": image.height, "made": files}
+    result = {"width": image.width, "height": image.height, "made": files}
+    return {**result, "hue": find_hue(image)} if job.get("finds_hue") else result
+
+
+def find_hue(image: Any) -> int | None:
+    """Return the dominant hue in `HUE_STEPS` steps, beginning at red; None if the image is almost gray."""
+    if image.mode == "L":
+        return None
+    small = image.resize((HUE_EDGE, HUE_EDGE), reducing_gap=2.0)
+    opacity = small.getchannel("A").tobytes() if small.mode == "RGBA" else bytes([255]) * HUE_EDGE**2
+    pixels = small.convert("RGB").convert("HSV").tobytes()
+    weights = [0.0] * HUE_STEPS
+    for hue, saturation, value, alpha in zip(pixels[::3], pixels[1::3], pixels[2::3], opacity, strict=True):
+        weights[round(hue * HUE_STEPS / 256) % HUE_STEPS] += saturation * value * alpha / 255**3
+    if sum(weights) <= MIN_COLORFULNESS * sum(opacity) / 255:
+        return None
+    # Neighbors count half, because one color of a photo spreads over several steps.
+    return max(
+        range(HUE_STEPS),
+        key=lambda step: weights[step - 1] / 2 + weights[step] + weights[(step + 1) % HUE_STEPS] / 2,
+    )
 
 
 def verify_images(job: dict[str, Any]) -> dict[str, Any]:

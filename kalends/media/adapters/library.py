@@ -60,7 +60,7 @@ class ImageWorker:
     async def reencode(self, source: Path, image_type: ImageType, directory: Path) -> ImageFile:
         """Re-encode an image in the same type: upright, without metadata, and scaled down if it is too large."""
         row = {"name": FULL, "edge": 0, "cut": False, "codecs": [image_type.codec]}
-        return (await self._run_job(source, image_type, directory, [row], (0.5, 0.5)))[0]
+        return (await self._run_job(source, image_type, directory, [row], (0.5, 0.5)))[0][0]
 
     async def make_sizes(
         self,
@@ -69,8 +69,11 @@ class ImageWorker:
         directory: Path,
         dimensions: tuple[int, int],
         focus: tuple[float, float],
-    ) -> list[ImageFile]:
-        """Generate all sizes smaller than the image, in its type and as WebP, and the image itself as WebP."""
+    ) -> tuple[list[ImageFile], int | None]:
+        """Generate all sizes smaller than the image, in its type and as WebP, and the image itself as WebP.
+
+        Also return the dominant hue in 24 steps, or None if the image is gray.
+        """
         codecs = list(dict.fromkeys([image_type.codec, WEBP.codec]))
         rows: list[dict[str, object]] = [
             {"name": size.name, "edge": size.edge, "cut": size.crop, "codecs": codecs}
@@ -79,7 +82,7 @@ class ImageWorker:
         ]
         if image_type is not WEBP:
             rows.append({"name": FULL, "edge": 0, "cut": False, "codecs": [WEBP.codec]})
-        return await self._run_job(source, image_type, directory, rows, focus) if rows else []
+        return await self._run_job(source, image_type, directory, rows, focus, finds_hue=True)
 
     async def verify(self, files: Sequence[tuple[Path, ImageType]]) -> None:
         """Decode images without writing anything; raise FileRefused for the first that cannot be decoded."""
@@ -98,22 +101,26 @@ class ImageWorker:
         directory: Path,
         rows: Sequence[dict[str, object]],
         focus: tuple[float, float],
-    ) -> list[ImageFile]:
+        *,
+        finds_hue: bool = False,
+    ) -> tuple[list[ImageFile], int | None]:
         job = {
             "source": str(source),
             "codec": image_type.codec,
             "directory": str(directory),
             "versions": rows,
             "focus": focus,
+            "finds_hue": finds_hue,
         }
         result = await self._run(job)
         if "refused" in result:
             raise _error_for(result["refused"])
         by_codec = {image_type.codec: image_type, WEBP.codec: WEBP}
-        return [
+        files = [
             ImageFile(row["name"], by_codec[row["codec"]], Path(row["path"]), row["width"], row["height"])
             for row in result["made"]
         ]
+        return files, result.get("hue")
 
     async def _run(self, job: dict[str, Any]) -> dict[str, Any]:
         output = await self._process.run({**job, "most_pixels": MAX_PIXELS, "longest_edge": MAX_EDGE})
@@ -165,10 +172,11 @@ class FetchResult:
 
 @dataclass(frozen=True, slots=True)
 class ImageSizes:
-    """An image's sizes as stored in its record, and all generated files as pairs of file name and size name."""
+    """An image's sizes and hue as in its record, and all generated files as pairs of file name and size name."""
 
     sizes: Mapping[str, Any]
     files: Sequence[tuple[str, str]]
+    hue: int | None
 
 
 class MissingFile(Exception):
@@ -288,10 +296,12 @@ class Library:
                 raise MissingFile(f"the file {image['url']} is missing")
             await self._run_in_thread(source.write_bytes, content)
             dimensions, focus = (image["width"], image["height"]), (image["focus_x"], image["focus_y"])
-            image_files = await self._images.make_sizes(source, kind, directory, dimensions, focus)
+            image_files, hue = await self._images.make_sizes(source, kind, directory, dimensions, focus)
             stored_files = [(image_file, *await self._store_file(site_id, image_file)) for image_file in image_files]
         full = ImageFile(FULL, kind, source, image["width"], image["height"])
-        return _describe_sizes([*stored_files, (full, image["url"], len(content))])
+        all_files = [*stored_files, (full, image["url"], len(content))]
+        names = [(name, image_file.name) for image_file, name, _ in all_files]
+        return ImageSizes(_describe_sizes(all_files), names, hue)
 
     async def read(self, site_id: int, name: str) -> bytes | None:
         return await self._run_in_thread(self._files.read, image_types.make_key(site_id, name))
@@ -364,7 +374,7 @@ def _read_head_and_hash(path: Path) -> tuple[bytes, bytes]:
         return head, hashlib.file_digest(file, "sha256").digest()
 
 
-def _describe_sizes(stored_files: Sequence[tuple[ImageFile, str, int]]) -> ImageSizes:
+def _describe_sizes(stored_files: Sequence[tuple[ImageFile, str, int]]) -> dict[str, dict[str, Any]]:
     """Describe the sizes by name, each with its WebP variant, in the format that existing clients expect."""
     sizes: dict[str, dict[str, Any]] = {}
     webps: dict[str, dict[str, Any]] = {}
@@ -384,4 +394,4 @@ def _describe_sizes(stored_files: Sequence[tuple[ImageFile, str, int]]) -> Image
             "url": name,
             "webp": webps[image_file.name],
         }
-    return ImageSizes(sizes, [(name, version.name) for version, name, _ in stored_files])
+    return sizes

@@ -125,10 +125,13 @@ def test_image_files_have_absolute_urls() -> None:
         "caption": "",
         "focus_x": 0.5,
         "focus_y": 0.5,
+        "hue": 3,
         "sizes": {"large": {"width": 5, "url": name, "webp": {"url": name}}, "odd": {"width": 1}},
     }
     url = f"https://x.example/media/1/ab/{name}"
-    record = serialize_image(build_image(columns, CONTEXT))
+    image = build_image(columns, CONTEXT)
+    record = serialize_image(image)
+    assert (image.hue, "hue" in record) == (3, False)
     assert record["url"] == url
     assert record["sizes"] == {"large": {"width": 5, "url": url, "webp": {"url": url}}, "odd": {"width": 1}}
     assert "sizes" not in serialize_image(build_image({**columns, "sizes": {}}, CONTEXT))
