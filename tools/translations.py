@@ -1,12 +1,13 @@
 """Translations: extracts the messages, updates the catalogues and compiles them.
 
-`--check` changes nothing and reports untranslated and outdated messages. Messages of commands stay English.
+`--check` changes nothing and reports untranslated and outdated messages. Messages of commands stay English. English
+messages with wording that reads as if it had been translated are reported, too.
 """
 
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,6 +40,22 @@ ENGLISH_ONLY = {
 }
 FIXED_DATE = datetime(2000, 1, 1, tzinfo=UTC)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+# Wording that English messages avoid, with what to write instead.
+WORDING = {
+    re.compile(pattern, re.IGNORECASE): advice
+    for pattern, advice in {
+        r"(?:^|[.;] )(?:without [^.:,]*|empty|not set):": "begin the condition with “If”",
+        r"\b(?:with|from|since) which\b": "use “to”, “where” or two sentences",
+        r"\bthat exists?\b": "write “existing”",
+        r"\b(?:somebody|nobody|everybody|whoever)\b": "write “someone”, “no one” or “anyone”",
+        r"\bnevertheless\b": "write “anyway”",
+        r"\b(?:meanwhile|in the meantime)\b": "leave it out, or write “since”",
+        r"\b(?:that|those|the one) of\b": "repeat the noun, or use a possessive",
+        r"\bthe \w+ of your\b": "write “your …”",
+        r"\bof (?:its|their) own\b|\bown changes\b": "write “separate” or “overrides”",
+        r"\be-mail": "write “email”",
+    }.items()
+}
 
 
 def find_texts() -> dict[str, list[str]]:
@@ -133,10 +150,15 @@ def find_problems(language: str, texts: dict[str, list[str]], known: dict[str, s
     return messages
 
 
+def find_wording(texts: Iterable[str]) -> list[str]:
+    """Return a description of each English message with wording to avoid."""
+    return [f"en: {advice}: {text}" for text in texts for pattern, advice in WORDING.items() if pattern.search(text)]
+
+
 def main() -> int:
     check = "--check" in sys.argv
     texts = find_texts()
-    messages: list[str] = []
+    messages = find_wording(texts)
     for language in list_languages():
         known = read_catalogue(language)
         po = render(make_catalogue(language, texts, known))

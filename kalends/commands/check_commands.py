@@ -268,11 +268,11 @@ async def _check_bucket(files: "FileStore", bucket: str) -> Finding:
 async def check_email(settings: "Settings") -> list[Finding]:
     url = settings.smtp_url.get_secret_value()
     if not url:
-        return [Finding("E-mail", "ok", "Not configured; the console shows links to administrators instead.")]
+        return [Finding("Email", "ok", "Not configured; the console shows links to administrators instead.")]
     from kalends.adapters.smtp_client import check_server
 
     server, cure = "The SMTP server", "Check `KALENDS_SMTP_URL`."
-    return [await _try(check_server(url), "E-mail", f"{server} responds.", f"{server} does not respond", cure)]
+    return [await _try(check_server(url), "Email", f"{server} responds.", f"{server} does not respond", cure)]
 
 
 async def check_caches(settings: "Settings") -> list[Finding]:

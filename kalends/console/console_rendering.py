@@ -121,35 +121,35 @@ HTML: Final = "text/html; charset=utf-8"
 NOTICES: Final = {
     "saved": N_("Saved."),
     "published": N_("Published."),
-    "trashed": N_("Moved to the trash."),
+    "trashed": N_("Moved to trash."),
     "restored": N_("Restored."),
     "series-created": N_("Saved. The series and its dates are listed here."),
-    "undone": N_("The change was undone."),
-    "nothing-selected": N_("No event was selected."),
-    "no-rows-selected": N_("No row was selected."),
-    "plan-discarded": N_("The plan was discarded."),
-    "filter-saved": N_("The filter was saved."),
-    "filter-deleted": N_("The filter was deleted."),
-    "existing": N_("There was an identical record already. Nothing was added."),
+    "undone": N_("Change undone."),
+    "nothing-selected": N_("Select at least one event."),
+    "no-rows-selected": N_("Select at least one row."),
+    "plan-discarded": N_("Plan discarded."),
+    "filter-saved": N_("Filter saved."),
+    "filter-deleted": N_("Filter deleted."),
+    "existing": N_("This record already exists. Nothing was added."),
     "deleted": N_("Deleted."),
-    "merged": N_("Merged. The events and the old addresses lead here now."),
-    "uploaded": N_("Uploaded. Please describe the image."),
+    "merged": N_("Merged. Its events and old links now lead here."),
+    "uploaded": N_("Uploaded. Please describe the picture."),
     "scheduled": N_("Scheduled. It will be published on its publication date."),
     "submitted": N_("Submitted for review."),
-    "draft-discarded": N_("The unsaved changes are discarded."),
-    "tags-left-out": N_("Saved. Tags that do not exist yet were left out."),
-    "image-not-changed": N_("Saved. The picture belongs to somebody else, so its description was not changed."),
-    "signed-out": N_("You are signed out."),
-    "password-changed": N_("The password is changed. All other devices are signed out."),
-    "passkey-added": N_("The passkey was added. You can sign in with it from now on."),
-    "passkey-removed": N_("The passkey was removed."),
-    "signed-out-device": N_("Signed out there."),
-    "revoked": N_("The application password was revoked."),
-    "invited": N_("The invitation was sent."),
-    "link-sent": N_("The link was sent."),
+    "draft-discarded": N_("Unsaved changes discarded."),
+    "tags-left-out": N_("Saved without the tags that don’t exist yet."),
+    "image-not-changed": N_("Saved. The picture belongs to someone else, so its description wasn’t changed."),
+    "signed-out": N_("You’re signed out."),
+    "password-changed": N_("Password changed. All your other devices are signed out."),
+    "passkey-added": N_("Passkey added. You can now sign in with it."),
+    "passkey-removed": N_("Passkey removed."),
+    "signed-out-device": N_("That device is signed out."),
+    "revoked": N_("Application password revoked."),
+    "invited": N_("Invitation sent."),
+    "link-sent": N_("Link sent."),
     "disabled": N_("The account can no longer sign in."),
     "enabled": N_("The account can sign in again."),
-    "removed": N_("The account was removed."),
+    "removed": N_("Account removed."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))
@@ -205,7 +205,7 @@ def respond_json(console_request: ConsoleRequest, body: Mapping[str, Any]) -> Re
 
 # Request handling. Errors become pages.
 
-TITLES = {403: N_("You may not do this"), 404: N_("There is no such page"), 429: N_("Try again later")}
+TITLES = {403: N_("You can’t do this"), 404: N_("Page not found"), 429: N_("Try again later")}
 
 
 async def serve_console(console_request: ConsoleRequest) -> Response:
@@ -224,7 +224,7 @@ async def _respond(console_request: ConsoleRequest) -> Response:
         wants_html = "application/json" not in console_request.request.headers.get("accept", "")
         if not wants_html or error.status >= 500:
             raise
-        title = TITLES.get(error.status, N_("This did not work"))
+        title = TITLES.get(error.status, N_("Something went wrong"))
         response = show(console_request, "message.html", status=error.status, title=title, message=error.message)
         response.headers.update(error.headers)
         return response

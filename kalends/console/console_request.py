@@ -206,7 +206,7 @@ def sign_in_url(request: Request) -> str:
 
 def form_error(error: ApiError) -> Message:
     """Return the message above a form. Rejected fields have separate messages beside them."""
-    return Message("Nothing was saved. Correct these fields:") if field_errors(error) else error.message
+    return Message("Nothing was saved. Please correct these fields:") if field_errors(error) else error.message
 
 
 def _without_name(message: Message) -> Message:

@@ -25,7 +25,7 @@ PER_PAGE: Final = 30
 ACTIONS: Final = {
     "create": N_("Created"),
     "update": N_("Changed"),
-    "trash": N_("Moved to the trash"),
+    "trash": N_("Moved to trash"),
     "restore": N_("Restored from the trash"),
     "delete": N_("Deleted permanently"),
 }

@@ -111,11 +111,16 @@ DESCRIPTION: Final = FormField(
 PUBLISHING: Final = FieldGroup(
     N_("Publishing"),
     (
-        FormField("date", N_("Publication date"), "datetime-local", N_("A date in the future schedules the record.")),
+        FormField(
+            "date",
+            N_("Publication date"),
+            "datetime-local",
+            N_("If the date is in the future, the record is published then."),
+        ),
         FormField("author", N_("Author"), "select", min_role="editor"),
     ),
 )
-IMAGE: Final = FieldGroup(N_("Image"), (FormField("image", N_("Image"), "image"),))
+IMAGE: Final = FieldGroup(N_("Picture"), (FormField("image", N_("Picture"), "image"),))
 
 VENUE_FORM: Final = RecordForm(
     VENUES,
@@ -165,12 +170,14 @@ ORGANIZER_FORM: Final = RecordForm(
         PUBLISHING,
     ),
     event_filter="organizer",
-    columns=(("email", N_("E-mail")),),
+    columns=(("email", N_("Email")),),
 )
 TERM_DESCRIPTION: Final = FormField(
     "description", N_("Description"), "textarea", N_("Text with HTML for links and emphasis."), rows=3
 )
-SLUG: Final = FormField("slug", N_("Address"), hint=N_("The last part of the public address. Empty: from the name."))
+SLUG: Final = FormField(
+    "slug", N_("Address"), hint=N_("The last part of the web address. If empty, it’s made from the name.")
+)
 CATEGORY_FORM: Final = RecordForm(
     CATEGORIES,
     Texts(
@@ -219,25 +226,28 @@ MEDIA_FORM: Final = RecordForm(
     MEDIA,
     Texts(
         plural=N_("Media"),
-        new=N_("Upload images"),
-        search=N_("Search images"),
-        none=N_("There are no images yet."),
+        new=N_("Upload pictures"),
+        search=N_("Search pictures"),
+        none=N_("There are no pictures yet."),
         merge="",
-        deletion=N_("Delete image"),
+        deletion=N_("Delete picture"),
     ),
     (
         FieldGroup(
-            N_("Image"),
+            N_("Picture"),
             (
                 FormField(
                     "alt_text",
                     N_("Alternative text"),
                     "textarea",
-                    N_("Describe the image for people who cannot see it. Leave it empty only for decoration."),
+                    N_(
+                        "Describe the picture for people who can’t see it. Leave this empty only if the picture is "
+                        "decoration."
+                    ),
                     rows=2,
                 ),
                 FormField("title", N_("Title"), hint=N_("Only shown in the media library.")),
-                FormField("caption", N_("Caption"), "textarea", N_("Such as the name of the photographer."), rows=2),
+                FormField("caption", N_("Caption"), "textarea", N_("For example, the photographer’s name."), rows=2),
             ),
             is_folded=False,
         ),

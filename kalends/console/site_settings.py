@@ -115,20 +115,19 @@ KEPT: Final = {
 }
 ADJUSTED: Final = {
     ("accent", "light"): N_(
-        "On light pages, links will use {colour} so that they stay readable. Its contrast is {used}:1; that of your "
-        "colour is {chosen}:1."
+        "On light pages, links will use {colour} to stay readable. Its contrast is {used}:1, your colour’s "
+        "{chosen}:1."
     ),
     ("accent", "dark"): N_(
-        "On dark pages, links will use {colour} so that they stay readable. Its contrast is {used}:1; that of your "
-        "colour is {chosen}:1."
+        "On dark pages, links will use {colour} to stay readable. Its contrast is {used}:1, your colour’s {chosen}:1."
     ),
     ("second_accent", "light"): N_(
-        "On light pages, featured events will use {colour} so that they stay readable. Its contrast is {used}:1; "
-        "that of your colour is {chosen}:1."
+        "On light pages, featured events will use {colour} to stay readable. Its contrast is {used}:1, your "
+        "colour’s {chosen}:1."
     ),
     ("second_accent", "dark"): N_(
-        "On dark pages, featured events will use {colour} so that they stay readable. Its contrast is {used}:1; that "
-        "of your colour is {chosen}:1."
+        "On dark pages, featured events will use {colour} to stay readable. Its contrast is {used}:1, your colour’s "
+        "{chosen}:1."
     ),
 }
 
@@ -263,12 +262,12 @@ LABELS: Final = {
     "default_view": N_("First view"),
     "first_weekday": N_("First day of the week"),
     "currency_symbol": N_("Symbol"),
-    "currency_position": N_("Position of the symbol"),
+    "currency_position": N_("Symbol position"),
     "currency_code": N_("Code"),
     "imprint_url": N_("Imprint"),
     "privacy_url": N_("Privacy"),
-    "parent_url": N_("Website that the calendar belongs to"),
-    "base_url": N_("Address of the site"),
+    "parent_url": N_("Website this calendar belongs to"),
+    "base_url": N_("Site address"),
     "logo_url": N_("Logo"),
     "accent": N_("Accent colour"),
     "second_accent": N_("Second accent colour"),
@@ -281,9 +280,9 @@ LABELS: Final = {
 ADDRESS_NOTICE: Final = (
     N_("New address: {site}"),
     N_(
-        "{login} has changed the address of the calendar {site}.\n\nBefore: {former}\nNow: {new}\n\nLinks in "
-        "e-mails, such as those for a new password, now lead to the new address. If this change was not intended, do "
-        "not open them, and ask the operator of the server to restore the former address."
+        "{login} has changed the web address of {site}.\n\nBefore: {former}\nNow: {new}\n\nLinks in emails, such as "
+        "password links, now lead to the new address. If this change wasn’t intended, don’t open them, and ask the "
+        "server’s operator to restore the old address."
     ),
 )
 
@@ -372,7 +371,7 @@ def _find_risks(console_request: ConsoleRequest, changed: Mapping[str, str]) -> 
     if "base_url" in changed and console_request.form_text("confirm_base_url") != "true":
         problems["base_url"] = Message("Check the box to confirm the new address.")
     if console_request.form_text("file"):
-        problems["file"] = Message("Press “Upload” to use this image, or choose no file.")
+        problems["file"] = Message("Press “Upload” to use this picture, or remove the file.")
     return problems
 
 

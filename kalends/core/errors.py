@@ -386,7 +386,7 @@ def series_overrides_lost(dates: Sequence[Mapping[str, object]]) -> ApiError:
         409,
         "series_overrides_lost",
         Message(
-            "{count} dates with changes of their own would be lost. Send `overrides=replace` to continue.",
+            "{count} dates would lose their overrides. Send `overrides=replace` to continue.",
             count=len(dates),
         ),
         data={"dates": list(dates)},
@@ -461,7 +461,7 @@ def precondition_failed() -> ApiError:
     return ApiError(
         412,
         "rest_precondition_failed",
-        "The record was modified in the meantime; reload it and apply your change again.",
+        "The record has been modified since you read it; reload it and apply your change again.",
     )
 
 
@@ -471,7 +471,7 @@ def too_large(limit: int) -> ApiError:
 
 def draft_too_long(maximum: int) -> ApiError:
     message = Message(
-        "The unsaved changes have more than {maximum} characters and cannot be kept. Save them.", maximum=maximum
+        "The draft has more than {maximum} characters and can’t be kept. Save the event.", maximum=maximum
     )
     return ApiError(413, "rest_body_too_large", message)
 

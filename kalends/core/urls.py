@@ -43,7 +43,7 @@ def read_email(value: str) -> str:
     """Validate an e-mail address: text before and after one @, no markup; "" for none."""
     text = clean_text(value, MAX_EMAIL_LENGTH)
     if text and not _EMAIL.fullmatch(text):
-        raise InvalidValue("must be an e-mail address such as name@example.org.")
+        raise InvalidValue("must be an email address such as name@example.org.")
     return text
 
 

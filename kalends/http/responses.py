@@ -327,9 +327,9 @@ def make_error_page(error: ApiError, language: str) -> Response:
     translate = translator(language)
     if error.status == 503:
         heading = translate(N_("Temporarily unavailable"))
-        advice = translate(N_("The calendar cannot be shown at the moment. Please try again in a few minutes."))
+        advice = translate(N_("The calendar can’t be shown right now. Please try again in a few minutes."))
     else:
-        heading, advice = translate(N_("This page cannot be shown")), ""
+        heading, advice = translate(N_("This page can’t be shown")), ""
     reason = "" if error.message == BUSY else error.message.render(translate)
     paragraphs = [f"<p>{escape(advice)}</p>" if advice else ""]
     marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(reason))

@@ -40,16 +40,16 @@ DRY_RUN: Final = param("dry_run", BOOLEAN, "Return the effect of the edit withou
 OVERRIDES: Final = param(
     "overrides",
     params.one_of("keep", "replace"),
-    "Whether the edit replaces fields that a date has of its own",
+    "Whether the edit replaces a date’s overrides",
     default="keep",
 )
 PAST: Final = param("past", BOOLEAN, "Also change dates that have taken place", default=False)
-FROM: Final = param("from", DATE_TIME, "The date from which on the edit applies; required for `scope=following`")
+FROM: Final = param("from", DATE_TIME, "The first date to edit; required for `scope=following`")
 EVENT_SCOPE: Final = param(
     "scope", params.one_of(THIS, FOLLOWING, ALL), "This date alone, this and the following ones, or all", default=THIS
 )
 SERIES_SCOPE: Final = param(
-    "scope", params.one_of(ALL, FOLLOWING), "All dates, or the dates from `from` on", default=ALL
+    "scope", params.one_of(ALL, FOLLOWING), "All dates, or the dates starting with `from`", default=ALL
 )
 MOMENT: Final = Type(DATE_TIME.schema, read_time_or_datetime)
 
@@ -73,12 +73,12 @@ def _preview_params() -> tuple[Param, ...]:
 
 
 OCCURRENCE_PARAMS: Final = (
-    param("from", DATE_TIME, "Dates from this slot on, in the time zone of the series"),
+    param("from", DATE_TIME, "Dates starting with this slot, in the time zone of the series"),
     param("to", DATE_TIME, "Dates up to this slot; a day without a time is included"),
     param(
         "state",
         params.several_of(*STATES),
-        "Dates that exist as events, that are left out, or that are still to be created; by default all",
+        "Dates that have an event, skipped dates, or dates that are still to be created; by default all",
     ),
 )
 RESTORE_PARAMS: Final = (
@@ -101,7 +101,7 @@ DISSOLVE_PARAMS: Final = (
     param("keep", params.one_of(*KEPT), "The events that stay: all, upcoming ones, or the next one", default="all"),
     DRY_RUN,
 )
-FIELDS: Final = param("fields", params.several_of(*OWN_FIELDS), "The fields to give up; by default all")
+FIELDS: Final = param("fields", params.several_of(*OWN_FIELDS), "The fields to reset; by default all")
 OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
 EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
 SERIES_EDIT: Final = (*_edit_params(EVENTS), RULE, SERIES_SCOPE, FROM, *OPTIONS)

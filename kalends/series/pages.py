@@ -57,7 +57,7 @@ def _read_cursor(value: object) -> Cursor:
             raise ValueError(value)
         return Cursor(datetime.fromisoformat(match[1]).replace(tzinfo=UTC), int(match[2]))
     except ValueError:
-        raise InvalidValue("must be taken from the link to the next dates.") from None
+        raise InvalidValue("must come from the link to the next dates.") from None
 
 
 AFTER: Final = Param("after", Type({}, _read_cursor), "The date after which the page begins")

@@ -313,7 +313,7 @@ def _contact_facts(phone: str, email: str, website: str) -> Facts:
     if phone:
         facts.append((N_("Phone"), [Line(phone)]))
     if email:
-        facts.append((N_("E-mail"), [Line(email, f"mailto:{quote(email, safe='@')}")]))
+        facts.append((N_("Email"), [Line(email, f"mailto:{quote(email, safe='@')}")]))
     if website:
         facts.append((N_("Website"), [_website_line(website)]))
     return facts

@@ -60,7 +60,7 @@ IMMUTABLE_HEADERS: Final = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'",
 }
-MISSING: Final = N_("There is no page at this address. It may have moved, or the event is no longer public.")
+MISSING: Final = N_("There’s no page at this address. It may have moved, or the event is no longer public.")
 
 
 async def show_custom_style(_: PageRequest, context: OperationContext, __: dict[str, str]) -> PageResponse:
@@ -290,7 +290,7 @@ async def _error_page(page_request: PageRequest, error: ApiError) -> Response:
         page_request.site_language = tx.site.language
         page = make_page_context(page_request, page_request.operation_context(tx))
         is_missing = error.status in (403, 404, 410)
-        heading = N_("Page not found") if is_missing else N_("This page cannot be shown")
+        heading = N_("Page not found") if is_missing else N_("This page can’t be shown")
         message = page.locale.gettext(MISSING) if is_missing else error.message.render(page.locale.translate)
         model = MessagePage(title=page.locale.gettext(heading), message=message, robots="noindex")
         page_response = await show_page(page, model, status=404 if is_missing else error.status, is_cacheable=False)

@@ -109,7 +109,7 @@ def test_healthy_server_has_no_errors(database_url: str, tmp_path: Path) -> None
         "Worker": "warning",
         "Queue": "ok",
         "Storage": "ok",
-        "E-mail": "ok",
+        "Email": "ok",
         "Cache": "ok",
         "Address": "ok",
         "Proxies": "ok",
@@ -131,10 +131,10 @@ def test_each_broken_service_is_an_error_with_a_cure(database_url: str, tmp_path
     assert code == 1
     assert findings["Cache"][1] == f"{cache} does not accept purges: {cache} responded to PURGE with 403"
     assert findings["Storage"][1] == f"{tmp_path}/file/media: Not a directory."
-    assert findings["E-mail"][1].startswith("The SMTP server does not respond: ")
+    assert findings["Email"][1].startswith("The SMTP server does not respond: ")
     assert findings["Proxies"][1] == "KALENDS_TRUSTED_PROXIES has 0.0.0.0/0."
     broken = {subject for subject, (level, _, _) in findings.items() if level == "error"}
-    assert broken == {"Cache", "Storage", "E-mail", "Proxies"}
+    assert broken == {"Cache", "Storage", "Email", "Proxies"}
     assert "s3cret" not in str(findings)
 
 

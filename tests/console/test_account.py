@@ -55,7 +55,7 @@ def test_confirmation_checks_the_password(app: RunningApp, author: ConsoleClient
     age_proof(app)
     page = author.page("/console/confirm?next=/console/account")
     wrong = author.post("/console/confirm", page.form(password="wrong wrong"))
-    assert (wrong.status_code, "The password is wrong." in wrong.text) == (401, True)
+    assert (wrong.status_code, "Wrong password." in wrong.text) == (401, True)
     right = author.post("/console/confirm", page.form(password=PASSWORD))
     assert (right.status_code, right.headers["location"]) == (303, "/console/account")
     assert 'name="new_password"' in author.page("/console/account").html

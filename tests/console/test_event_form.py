@@ -239,7 +239,7 @@ def test_venue_is_found_by_name(app: RunningApp, editor: ConsoleClient) -> None:
         assert read_event(app, record_id)["venue"]["id"] == expected["id"]
     unknown = editor.post("/console/events/new", page.form(**fields, venue_name="Nowhere"))
     assert unknown.status_code == 400
-    assert "There is no venue “Nowhere”." in unknown.text
+    assert "There’s no venue “Nowhere”." in unknown.text
     again = Page.parse(unknown.text)
     assert again.fields["new_venue[venue]"] == ["Nowhere"]
     record_id = saved_id(save(editor, "/console/events/new", again, action="draft"))

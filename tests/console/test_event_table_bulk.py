@@ -43,7 +43,7 @@ def test_few_events_are_published_at_once_and_undone(app: RunningApp, desk: Cons
     assert re.fullmatch(r"/console/events\?status=draft&changed=\d+-\d+", location)
     assert read_statuses(app, ids) == ["publish"] * 3
     assert "3 events were changed." in desk.page(location).text
-    assert "The change was undone." in undo(desk, location).text
+    assert "Change undone." in undo(desk, location).text
     assert read_statuses(app, ids) == ["draft"] * 3
 
 
@@ -70,7 +70,7 @@ def test_bulk_change_of_200_events_is_one_transaction_with_conflicts_and_undo(
     page = Page.parse(response.text)
     assert "Changed 199" in page.text
     assert "Not changed 1" in page.text
-    assert "Somebody else has changed this event in the meantime." in page.text
+    assert "Someone else has changed this event." in page.text
     assert f'<a href="{TABLE}/{ids[7]}">Bulk 007 changed</a>' in page.html
     assert read_statuses(app, ids) == [*["publish"] * 7, "draft", *["publish"] * 192]
     transactions = app.sql(
@@ -100,7 +100,7 @@ def test_many_events_are_changed_in_portions_and_undone_together(
     )
     assert [row["n"] for row in portions] == [1, 3, 3]
     assert "7 events were changed." in desk.page(response.headers["location"]).text
-    assert "The change was undone." in undo(desk, response.headers["location"]).text
+    assert "Change undone." in undo(desk, response.headers["location"]).text
     assert read_statuses(app, ids) == ["draft"] * 7
 
 
@@ -192,7 +192,7 @@ def test_trash_is_confirmed_and_restored(app: RunningApp, desk: ConsoleClient) -
     ids = make_drafts(app, "Waste", 2)
     boxes = select(desk, "Waste")
     page = Page.parse(desk.post(BULK, {"row": boxes[0]}).text)
-    assert "Move to the trash One event Waste 000" in page.text
+    assert "Move to trash One event Waste 000" in page.text
     desk.post(BULK, page.form())
     assert read_statuses(app, ids) == ["trash", "draft"]
     location = change(desk, "trash", select(desk, "Waste"), confirmed="true").headers["location"]

@@ -49,7 +49,7 @@ def create_source(editor: ConsoleClient, content: bytes, name: str = "events.ics
     response = editor.request("POST", f"{PATH}/new", data=form, files={"file": (name, content)})
     assert response.status_code == 303, Page.parse(response.text).text[:1500]
     path: str = response.headers["location"]
-    assert "The plan is being made" in editor.page(path).text
+    assert "Making the plan" in editor.page(path).text
     assert run_import_jobs(editor.app) == ["plan_import"]
     return path
 
@@ -152,15 +152,15 @@ def test_undo_lists_fields_that_people_have_changed(editor: ConsoleClient, api: 
     run_import_jobs(editor.app)
     page = editor.page(undo)
     assert "Fields that people have changed since keep their values." in page.text
-    assert "Chess for everybody stays, because somebody has changed it here." in page.text
+    assert "Chess for everybody stays, because someone has changed it here." in page.text
 
 
 def test_nothing_selected_applies_nothing(editor: ConsoleClient, api: Caller) -> None:
     path = create_source(editor, FIRST)
     page = follow(editor, editor.post(f"{path}/apply", {"scope": "selected"}))
-    assert "No row was selected." in page.text
+    assert "Select at least one row." in page.text
     assert run_import_jobs(editor.app) == []
-    assert "The plan was discarded." in follow(editor, editor.post(f"{path}/discard")).text
+    assert "Plan discarded." in follow(editor, editor.post(f"{path}/discard")).text
     refused = editor.post(f"{path}/apply", {"scope": "all"})
     assert (refused.status_code, "This is not possible" in refused.text) == (409, True)
     assert list_titles(api) == []
@@ -271,9 +271,9 @@ def test_source_is_paused_resumed_changed_and_deleted(editor: ConsoleClient, api
 
 
 def test_missing_worker_is_announced(editor: ConsoleClient, api: Caller) -> None:
-    assert "No worker is running." in editor.page(PATH).text
+    assert "The worker isn’t running." in editor.page(PATH).text
     api.app.sql("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now())")
-    assert "No worker is running." not in editor.page(PATH).text
+    assert "The worker isn’t running." not in editor.page(PATH).text
     api.app.sql("DELETE FROM procrastinate_workers")
 
 

@@ -27,7 +27,7 @@ def test_sign_in_link_works_once(app: RunningApp) -> None:
     assert first.get("/console/account").status_code == 200
     assert second.post(path).status_code == 404
     assert second.token == ""
-    assert "This link does not work" in second.page(path, 404).text
+    assert "This link doesn’t work" in second.page(path, 404).text
     # The password stays as it was.
     assert ConsoleClient(app).sign_in("subscriber").status_code == 303
 
@@ -117,7 +117,7 @@ def test_challenge_is_no_link(app: RunningApp, visitor: ConsoleClient) -> None:
 
 
 def test_reset_without_smtp_server_names_the_administrator(app: RunningApp, visitor: ConsoleClient) -> None:
-    assert "An administrator of the calendar can create a link" in visitor.page("/console/reset").text
+    assert "An administrator can create a link" in visitor.page("/console/reset").text
     known, unknown = (visitor.post("/console/reset", {"login": name}) for name in ("editor", "nobody"))
     assert (known.status_code, known.text) == (unknown.status_code, unknown.text)
     assert app.jobs("send_email") == []

@@ -33,7 +33,7 @@ def test_upload_leads_to_description(author: ConsoleClient) -> None:
     response = send(author, 1, "Choir in church.jpg")
     assert response.headers["location"].endswith("?notice=uploaded")
     page = author.page(response.headers["location"])
-    assert "Please describe the image." in page.text
+    assert "Please describe the picture." in page.text
     assert re.search(r'<textarea[^>]* name="alt_text"[^>]* autofocus', page.html)
     assert page.fields["title"] == ["Choir in church"]
 
@@ -130,7 +130,7 @@ def test_changes_of_others_are_merged(author: ConsoleClient, editor: ConsoleClie
 def test_contributor_reads_but_does_not_write(contributor: ConsoleClient, author: ConsoleClient) -> None:
     image_id = upload(author, 10)
     page = contributor.page("/console/media")
-    assert "Upload images" not in page.text
+    assert "Upload pictures" not in page.text
     page = contributor.page(f"/console/media/{image_id}")
     assert "alt_text" not in page.fields
     assert send(contributor, 11).status_code == 403
@@ -153,4 +153,4 @@ def test_titles_of_unreadable_records_are_hidden(author: ConsoleClient, app: Run
     app.caller("editor").create("events", **{**EVENT, "title": "Secret plan"}, image=image_id, status="draft")
     page = author.page(f"/console/media/{image_id}")
     assert "Secret plan" not in page.text
-    assert "Other records that you cannot open: 1" in page.text
+    assert "One other record that you can’t open" in page.text

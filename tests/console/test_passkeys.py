@@ -75,7 +75,7 @@ class Visitor:
         self.page.wait_for_url(ACCOUNT)
 
     def add_passkey(self, name: str) -> None:
-        self.page.get_by_label("Name of the passkey").fill(name)
+        self.page.get_by_label("Passkey name").fill(name)
         self.page.get_by_role("button", name="Add a passkey").click()
         self.page.wait_for_url("**/console/account?notice=passkey-added#passkeys")
 
@@ -91,7 +91,7 @@ def visitor_with_key(address: str, chromium: Browser) -> Iterator[Visitor]:  # i
 def test_sign_in_with_passkey(app: RunningApp, visitor_with_key: Visitor) -> None:
     visitor, page = visitor_with_key, visitor_with_key.page
     visitor.sign_in("editor")
-    assert page.get_by_label("Name of the passkey").input_value() == "Chrome, Linux"
+    assert page.get_by_label("Passkey name").input_value() == "Chrome, Linux"
     visitor.add_passkey("Laptop")
     assert page.get_by_text("not used yet").count() >= 1
     page.get_by_role("button", name="Sign out", exact=True).first.click()
@@ -144,7 +144,7 @@ def test_user_verification_is_required(visitor_with_key: Visitor) -> None:
     page.wait_for_url("**/console/sign-in?notice=signed-out")
     visitor.verify_user(succeeds=False)
     page.get_by_role("button", name="Sign in with a passkey").click()
-    page.get_by_text("The passkey could not be used.").wait_for()
+    page.get_by_text("The passkey couldn’t be used.").wait_for()
     assert page.url.endswith("/console/sign-in?notice=signed-out")
 
 

@@ -81,7 +81,7 @@ def test_invitation_is_sent_if_the_server_can(start_app: StartApp) -> None:
     client = ConsoleClient.signed_in(app, "administrator")
     sent = client.post(f"{PEOPLE}/new", {"login": "emil@example.org", "role": "author"})
     assert (sent.status_code, sent.headers["location"]) == (303, f"{PEOPLE}?notice=invited")
-    assert "The invitation was sent." in client.page(sent.headers["location"]).text
+    assert "Invitation sent." in client.page(sent.headers["location"]).text
     assert [job["args"]["to"] for job in app.jobs() if "to" in job["args"]] == ["emil@example.org"]
     # A login has no address to which a link could be sent.
     shown = client.post(f"{PEOPLE}/new", {"login": "emil-2", "role": "author"})
@@ -101,7 +101,7 @@ def test_login_is_derived_once(app: RunningApp, administrator: ConsoleClient) ->
     [
         ("editor@example.org", "A user with the login or the e-mail address editor@example.org already exists."),
         ("EDITOR", "A user with the login or the e-mail address EDITOR already exists."),
-        ("a@b@c", "must be an e-mail address such as name@example.org."),
+        ("a@b@c", "must be an email address such as name@example.org."),
         ("with space", "must have 1 to 60 characters, without spaces and colons."),
         ("  ", "This field is required."),
     ],
@@ -138,7 +138,7 @@ def test_last_administrator_is_guarded(app: RunningApp, administrator: ConsoleCl
 def test_own_rights_are_given_up_with_confirmation_only(app: RunningApp, action: str) -> None:
     client = sign_in_second_administrator(app)
     path = f"{PEOPLE}/{find_id(app, 'second')}"
-    assert "I give up my rights" in client.page(path).text
+    assert "I’m giving up my rights" in client.page(path).text
     refused = client.post(f"{path}/{action}", {"role": "author"})
     assert refused.status_code == 400
     assert "This is your own account." in refused.text
@@ -155,9 +155,9 @@ def test_records_get_a_new_author(app: RunningApp, administrator: ConsoleClient)
     created = client.request("POST", f"{API_PATH}/events", json=body, headers={"accept": "application/json"})
     assert created.status_code == 201
     path = f"{PEOPLE}/{user_id}"
-    assert "Somebody else has to become the author of the records: 1." in administrator.page(path).text
+    assert "Someone else must become the author of one record." in administrator.page(path).text
     refused = administrator.post(f"{path}/remove")
-    assert (refused.status_code, "Choose who becomes the author" in refused.text) == (400, True)
+    assert (refused.status_code, "Choose a new author" in refused.text) == (400, True)
     assert administrator.post(f"{path}/remove", {"reassign_to": "editor"}).status_code == 303
     rows = app.sql("SELECT author_id FROM events WHERE id = $1", created.json()["id"])
     assert rows[0]["author_id"] == app.users["editor"].id

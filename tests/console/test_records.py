@@ -169,7 +169,7 @@ def test_deletion_of_category_announces_consequences(editor: ConsoleClient, app:
     child = create(editor, "categories", name="Grandchild", parent=str(middle))
     event = caller.create("events", **EVENT, categories=[middle], status="draft")
     page = editor.page(f"/console/categories/{middle}/delete")
-    assert "Events that lose it: 1." in page.text
+    assert "One event loses it." in page.text
     assert "move up" in page.text
     response = editor.post(f"/console/categories/{middle}/delete", page.form())
     assert response.headers["location"] == "/console/categories?notice=deleted"

@@ -47,7 +47,7 @@ TOOLS = {
     "Italic": "<p><em>Word</em></p>",
     "Heading 1": "<h2>Word</h2>",
     "Heading 2": "<h3>Word</h3>",
-    "Small heading": "<h4>Word</h4>",
+    "Heading 3": "<h4>Word</h4>",
     "Bulleted list": "<ul><li>Word</li></ul>",
     "Numbered list": "<ol><li>Word</li></ol>",
     "Quotation": "<blockquote><p>Word</p></blockquote>",
@@ -85,7 +85,7 @@ def test_other_html_stays_in_the_textarea(chromium: Browser) -> None:
             assert clean_html(html) == html
             assert (field.has_editor, field.html) == (False, html)
             assert field.textarea.is_visible()
-            assert field.field.get_by_text("formatting that the editor cannot show").is_visible()
+            assert field.field.get_by_text("formatting that the editor can’t show").is_visible()
 
 
 def test_plain_text_is_shown_in_paragraphs_and_sent_only_if_edited(chromium: Browser) -> None:

@@ -111,7 +111,7 @@ def test_preview_names_dates_warnings_and_errors(editor: ConsoleClient, contribu
     assert [entry[:12] for entry in body["dates"]] == [
         "Fri, Jan 31,", "Mon, Mar 31,", "Sat, May 31,", "Thu, Jul 31,", "Sun, Aug 31,",
     ]  # fmt: skip
-    assert "Months without this day have no date." in body["warnings"][0]
+    assert "Months without this day are skipped." in body["warnings"][0]
     assert list(body["days"]) == ["day", "last_weekday", "last_day"]
     wrong = editor.post("/console/series/preview", {**form, "repeat[ends]": "until", "repeat[until]": "2030-01-01"})
     assert "before the start" in wrong.json()["error"]
@@ -150,7 +150,7 @@ def test_own_changes_are_kept_unless_replaced(editor: ConsoleClient, api: Series
     events = api.events(series_id)
     choose(editor, events[3]["id"], save(editor, events[3]["id"], title="Chess with guests"), "this")
     page = save(editor, events[0]["id"], title="Fast chess")
-    assert "These dates have changes of their own and keep them:" in page.text
+    assert "These dates were changed individually and keep their changes:" in page.text
     assert choose(editor, events[0]["id"], page, "following") == f"/console/series/{series_id}?notice=saved"
     assert api.events(series_id)[3]["title"] == "Chess with guests"
     page = save(editor, events[0]["id"], title="Slow chess")
@@ -226,7 +226,7 @@ def test_rule_changes_after_its_effect_is_confirmed(editor: ConsoleClient, api: 
     page = Page.parse(response.text)
     assert response.status_code == 200, page.text
     assert "dates move to the trash." in page.text
-    assert "These dates have changes of their own and move to the trash:" in page.text
+    assert "These dates were changed individually and move to the trash:" in page.text
     assert len(api.events(series_id)) == 18
     refused = editor.post(f"{path}/rule", page.form())
     assert refused.status_code == 409
@@ -254,7 +254,7 @@ def test_pages_require_the_right_to_edit(
             assert client.get(path).status_code == 403
         assert client.post(f"/console/series/{series_id}/trash").status_code == 403
         assert client.post(f"/console/series/{series_id}/rule", WEEKLY).status_code == 403
-        assert "Cannot be changed by you" in client.page("/console/series").text
+        assert "You can’t change this" in client.page("/console/series").text
     own = api.create(title="Given away", start_date="2031-01-07 19:30:00", end_date="2031-01-07 21:00:00",
                      rule="FREQ=WEEKLY;BYDAY=TU;COUNT=4")  # fmt: skip
     dates = api.events(own["id"])

@@ -164,7 +164,7 @@ def test_preview_warns_and_explains_at_once(server: Server, browser: Browser) ->
         page.fill("[name=start_day]", "2031-01-31")
         page.click("[value=repeat]")
         page.select_option("#repeat-frequency", "monthly")
-        expect(page.locator("[data-warnings]")).to_contain_text("Months without this day have no date.")
+        expect(page.locator("[data-warnings]")).to_contain_text("Months without this day are skipped.")
         options = page.locator("#repeat-day option:not([disabled])")
         expect(options).to_have_text(
             [
@@ -239,7 +239,7 @@ def test_pages_are_accessible_and_small(server: Server, browser: Browser, api: h
         page.fill("[name='repeat[interval]']", "2")
         expect(page.locator("[data-result] [data-text]")).to_have_text("Every second week on Tuesday, 9 times")
         inspector.inspect("series-rule")
-        page.click("text=Show the effect")
+        page.click("text=Preview changes")
         expect(page.locator("h1")).to_have_text("Change the rule")
         page.click("summary:text-is('Show the dates')")
         inspector.inspect("series-confirm")

@@ -83,7 +83,7 @@ def test_undo_shows_dates_that_have_changed_since(editor: ConsoleClient, api: Se
     response = editor.post(f"{path}/undo", form)
     page = Page.parse(response.text)
     assert response.status_code == 409
-    assert "These dates have been changed since then." in page.text
+    assert "These dates have changed since." in page.text
     assert editor.post(f"{path}/undo", page.form()).status_code == 303
     titles = [event["title"] for event in api.events(series["id"])]
     assert titles[:3] == ["Knitting", "Knitting with guest", "Knitting"]
@@ -164,4 +164,4 @@ def test_list_of_series_counts_series(editor: ConsoleClient, api: SeriesClient) 
     api.create(title="Rowing", **TUESDAYS)
     total = len(api.caller.get(f"{EXTENSION}/series?per_page=50").json()["series"])
     assert api.caller.get(f"{EXTENSION}/series?per_page=1").headers["x-wp-total"] == str(total)
-    assert "There are no series here." in editor.page("/console/series?status=private").text
+    assert "There are no series yet." in editor.page("/console/series?status=private").text

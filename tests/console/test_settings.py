@@ -134,7 +134,7 @@ def test_unchanged_form_changes_nothing(app: RunningApp, administrator: ConsoleC
         (APPEARANCE, "fonts", "comic", "must be one of serif, "),
         (APPEARANCE, "custom_css", "@import 'x'", "must not contain @import."),
         (APPEARANCE, "custom_css", "a { background: url(//evil.example/x) }", "must not contain the address //evil"),
-        (APPEARANCE, "file", "logo.png", "Press “Upload” to use this image"),
+        (APPEARANCE, "file", "logo.png", "Press “Upload” to use this picture"),
     ],
 )
 def test_invalid_value_is_explained_at_its_field(
@@ -160,7 +160,7 @@ def test_change_by_somebody_else_is_noticed(app: RunningApp, administrator: Cons
     app.set_site("name", "Theirs")
     outdated = administrator.post(SETTINGS, form)
     assert outdated.status_code == 409
-    assert "Somebody else has changed these settings" in outdated.text
+    assert "Someone else has changed these settings" in outdated.text
     assert read(app)["name"] == "Theirs"
     page = Page.parse(outdated.text)
     assert page.fields["name"] == ["Mine"]
@@ -240,7 +240,7 @@ def test_uploaded_logo_is_selected_but_not_saved(app: RunningApp, administrator:
     assert page.fields["accent"] == ["#123456"]
     [logo] = page.fields["logo_url"]
     assert re.fullmatch(r"/media/\d+/\w\w/\w+\.png", logo)
-    assert "These values are not saved yet." in page.text
+    assert "These values aren’t saved yet." in page.text
     assert read(app) == before
     assert administrator.post(APPEARANCE, page.form(file=None)).status_code == 303
     assert (read(app)["logo_url"], read(app)["accent"]) == (logo, "#123456")

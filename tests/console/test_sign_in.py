@@ -26,7 +26,7 @@ def test_sign_in_leads_to_requested_page(visitor: ConsoleClient) -> None:
 def test_wrong_password_gets_same_answer_for_unknown_login(visitor: ConsoleClient, login: str) -> None:
     response = visitor.sign_in(login, "wrong")
     assert response.status_code == 401
-    assert "The login or the password is wrong." in response.text
+    assert "Wrong login or password." in response.text
     assert "set-cookie" not in response.headers
 
 

@@ -263,7 +263,7 @@ def test_records_that_people_have_changed_since_are_listed_and_stay(site: Runnin
     editor.post(f"/events/{feed.record_id('e@x')}", {"title": "By hand"})
     undo_id = feed.undo(run_id)
     rows = {row["title"]: (row["state"], row["reasons"]) for row in feed.rows(undo_id)}
-    assert rows["By hand"] == ("skipped", ["People have changed it since, so it stays."])
+    assert rows["By hand"] == ("skipped", ["It stays, because people have changed it since."])
     assert rows["Untouched"] == rows["Hall"] == ("applied", [])
     statuses = {row["title"]: row["status"] for row in site.sql("SELECT title, status FROM events")}
     assert statuses == {"By hand": "publish", "Untouched": "trash"}

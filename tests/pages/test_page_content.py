@@ -88,7 +88,7 @@ def test_not_found_page_offers_search(app: RunningApp) -> None:
     assert 'action="/events/search/"' in main
     assert 'name="search"' in main
     assert 'href="/events/list/"' in main
-    assert "There is no page at this address." in main
+    assert "There’s no page at this address." in main
     assert page.count('type="search"') == 1
 
 

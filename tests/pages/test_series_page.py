@@ -54,7 +54,7 @@ def test_page_shows_content_and_dates(app: RunningApp, client: SeriesClient) -> 
     assert 'href="/series/yoga.ics"' in text
     assert f"/events.ics?series={series['id']}" in text
     assert list_dates(text) == [event["slug"] for event in client.events(series["id"])]
-    assert "Further dates follow." not in text
+    assert "More dates will follow." not in text
 
 
 def test_dates_are_paged_by_cursor(app: RunningApp, client: SeriesClient) -> None:
@@ -108,7 +108,7 @@ def test_exceptions_are_named(app: RunningApp, client: SeriesClient) -> None:
 
 def test_endless_series_says_that_dates_follow(app: RunningApp, client: SeriesClient) -> None:
     client.create(**{**WEEKLY, "rule": "FREQ=YEARLY"}, title="Fair")
-    assert "Further dates follow." in get_page(app, "/series/fair/")
+    assert "More dates will follow." in get_page(app, "/series/fair/")
 
 
 # Addresses -----------------------------------------------------------------------------------

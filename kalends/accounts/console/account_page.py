@@ -200,7 +200,7 @@ async def create_application_password(console_request: ConsoleRequest) -> Respon
             login = session.login
             password = await user_accounts.add_application_password(tx, login, name, read_only=is_read_only)
     except InvalidValue:
-        problem = Message("Enter a name that none of your other application passwords has.")
+        problem = Message("Enter a name that you don’t use for another application password.")
         return await account_page(console_request, status=400, problems={"name": problem}, values={"name": name})
     return await account_page(console_request, new_password=password)
 

@@ -30,9 +30,9 @@ ROLE_NAMES: Final = {
 }
 ROLE_RIGHTS: Final = {
     "subscriber": N_("Reads published events only."),
-    "contributor": N_("Writes drafts, which somebody else publishes."),
-    "author": N_("Publishes and changes own events, uploads images."),
-    "editor": N_("Publishes and changes all events."),
+    "contributor": N_("Writes drafts that others publish."),
+    "author": N_("Publishes and edits their own events, uploads pictures."),
+    "editor": N_("Publishes and edits all events."),
     "administrator": N_("Everything, including people and settings."),
 }
 
@@ -46,17 +46,17 @@ SUBJECTS: Final = {
 }
 TEXTS: Final = {
     Purpose.SIGN_IN: N_(
-        "Open this link to sign in to the calendar {site}:\n\n{link}\n\nIt works once, within one hour. If you did "
-        "not expect this e-mail, ignore it."
+        "Open this link to sign in to {site}:\n\n{link}\n\nIt works once and expires in one hour. If you didn’t "
+        "expect this email, you can ignore it."
     ),
     Purpose.INVITE: N_(
-        "You are invited to write for the calendar {site}. Open this link to choose a password and sign in:\n\n"
-        "{link}\n\nIt works once, within seven days. If you did not expect this e-mail, ignore it."
+        "You’re invited to write for the calendar {site}. Open this link to choose a password and sign in:\n\n"
+        "{link}\n\nIt works once and expires in seven days. If you didn’t expect this email, you can ignore it."
     ),
     Purpose.RESET: N_(
-        "Somebody, probably you, requested a new password for your account at the calendar {site}. Open this link to "
-        "choose one:\n\n{link}\n\nIt works once, within one hour. If it was not you, ignore this e-mail: your "
-        "password stays the same."
+        "Someone, probably you, asked for a new password for your account on {site}. Open this link to choose "
+        "one:\n\n{link}\n\nIt works once and expires in one hour. If it wasn’t you, ignore this email: your password "
+        "stays the same."
     ),
 }
 
@@ -190,7 +190,7 @@ async def _change(console_request: ConsoleRequest, change: Change, notice: str, 
         async with console_request.write() as tx:
             await change(tx, await user_accounts.read_person(tx, read_id(console_request)))
     except user_accounts.AuthorNeeded:
-        return await _person_page(console_request, Message("Choose who becomes the author of the records."))
+        return await _person_page(console_request, Message("Choose a new author for the records."))
     except InvalidValue as error:
         return await _person_page(console_request, describe_problem(error))
     return redirect(next_path or path, notice)
@@ -199,7 +199,7 @@ async def _change(console_request: ConsoleRequest, change: Change, notice: str, 
 def _require_own_consent(console_request: ConsoleRequest, person: Person) -> None:
     """Require a checked box before administrators remove their own rights."""
     if person.id == console_request.actor.user_id and console_request.form_text("confirm") != "true":
-        raise InvalidValue("This is your own account. Check the box to confirm that you give up your rights.")
+        raise InvalidValue("This is your own account. Check the box to confirm that you’re giving up these rights.")
 
 
 def _person_path(console_request: ConsoleRequest) -> str:

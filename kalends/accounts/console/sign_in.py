@@ -54,7 +54,7 @@ async def sign_in(console_request: ConsoleRequest) -> Response:
         response.headers.update(error.headers)
         return response
     if account is None:
-        message = Message("The login or the password is wrong.")
+        message = Message("Wrong login or password.")
         return _sign_in_page(console_request, next_path, login, message, 401)
     return await _start_session(console_request, account["id"])
 
@@ -152,7 +152,7 @@ async def use_passkey(console_request: ConsoleRequest, action: str) -> int:
 
 
 def rejected_passkey() -> ApiError:
-    return ApiError(401, "rest_forbidden", Message("The passkey was not accepted. Try again, or use your password."))
+    return ApiError(401, "rest_forbidden", Message("The passkey wasn’t accepted. Try again, or use your password."))
 
 
 async def show_link(console_request: ConsoleRequest) -> Response:
@@ -303,7 +303,7 @@ async def confirm(console_request: ConsoleRequest) -> Response:
             raise
         return await _page(console_request, next_path, error.message, 429)
     if account is None or account["id"] != session.user_id:
-        return await _page(console_request, next_path, Message("The password is wrong."), 401)
+        return await _page(console_request, next_path, Message("Wrong password."), 401)
     return await _confirmed(console_request, next_path)
 
 

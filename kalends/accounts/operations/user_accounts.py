@@ -31,7 +31,7 @@ class AuthorNeeded(InvalidValue):
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = read_login(login), parse_argument("--email", read_email, email)
     if await user_tables.find_user(tx, login, email):
-        raise InvalidValue("A user with the login {login} or this e-mail address already exists.", login=login)
+        raise InvalidValue("A user with the login {login} or this email address already exists.", login=login)
     return await user_tables.add_user(tx, login, email, read_role(role))
 
 
@@ -68,14 +68,14 @@ async def enable_user(tx: Transaction, login: str) -> None:
 async def rename_user(tx: Transaction, login: str, new_login: str) -> None:
     user_id, new_login = await _lock_user(tx, login), read_login(new_login, "NEW_LOGIN")
     if await user_tables.find_user(tx, new_login, new_login) not in (None, user_id):
-        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=new_login)
+        raise InvalidValue("A user with the login or the email address {name} already exists.", name=new_login)
     await user_tables.set_login(tx, user_id, new_login)
 
 
 async def set_email(tx: Transaction, login: str, email: str) -> None:
     user_id, email = await _lock_user(tx, login), parse_argument("EMAIL", read_email, email)
     if email and await user_tables.find_user(tx, email, email) not in (None, user_id):
-        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=email)
+        raise InvalidValue("A user with the login or the email address {name} already exists.", name=email)
     await user_tables.change_user(tx, user_id, {"email": email})
 
 
@@ -273,7 +273,7 @@ async def invite(tx: Transaction, contact: str, role: str) -> Person:
     is_email = "@" in contact
     await tx.lock_site(None)
     if await user_tables.find_user(tx, contact, contact) is not None:
-        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=contact)
+        raise InvalidValue("A user with the login or the email address {name} already exists.", name=contact)
     login = await _find_free_login(tx, contact) if is_email else contact
     user_id = await add_user(tx, login, role, contact if is_email else "")
     return await read_person(tx, user_id)

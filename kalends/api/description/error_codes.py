@@ -47,14 +47,14 @@ RUNNING = ErrorCode(
     409, "rest_request_in_progress", N_("An earlier request with this Idempotency-Key is still running.")
 )
 OVERRIDES_LOST = ErrorCode(
-    409, "series_overrides_lost", N_("Dates with fields of their own would go to the trash; `data.dates` lists them.")
+    409, "series_overrides_lost", N_("Dates with overrides would go to the trash; `data.dates` lists them.")
 )
 UNDO_CONFLICTS = ErrorCode(
     409, "series_undo_conflicts", N_("Dates have changed since the edit; `data.dates` lists them.")
 )
 SLOT_TAKEN = ErrorCode(409, "series_slot_taken", N_("Two dates of the series would fall on the same time."))
 IMPORT_BUSY = ErrorCode(409, "import_busy", N_("A run of the source is being planned or applied."))
-IMPORT_STATE = ErrorCode(409, "import_state", N_("The run is in a state in which this is not possible."))
+IMPORT_STATE = ErrorCode(409, "import_state", N_("This is not possible in the run’s current state."))
 IMPORT_UNCONFIRMED = ErrorCode(409, "import_unconfirmed", N_("The plan asks a question; send `confirm`."))
 IMPORT_BY_COMMAND = ErrorCode(409, "import_by_command", N_("The source is a site that moves in; commands change it."))
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
@@ -223,7 +223,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Access-Control-Expose-Headers": _header(TEXT, N_("Response headers that scripts of this origin may read")),
     "Access-Control-Allow-Methods": _header(TEXT, N_("Methods that scripts of this origin may use")),
     "Access-Control-Allow-Headers": _header(TEXT, N_("Request headers that scripts of this origin may send")),
-    "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("Seconds for which a browser may cache this permission")),
+    "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("How many seconds a browser may cache this permission")),
 }  # fmt: skip
 # Any response can have these headers, so each description repeats only the first one.
 COMMON_HEADERS: Final = (
@@ -308,16 +308,16 @@ SUMMARIES: Final = {
     "listSeries": N_("List series"),
     "createSeries": N_("Create a series of events"),
     "readSeries": N_("Read a series"),
-    "updateSeries": N_("Change all dates of a series, or the dates from one on"),
+    "updateSeries": N_("Change all dates of a series, or a date and all later ones"),
     "deleteSeries": N_("Move a series and its upcoming dates to the trash, or end it before a date"),
     "previewSeries": N_("Compute the dates of a rule without writing anything"),
-    "listOccurrences": N_("List the dates of a series: events, dates that are left out, and later ones"),
+    "listOccurrences": N_("List the dates of a series: events, skipped dates, and later ones"),
     "restoreSeries": N_("Undo edits of a series with all their effects, or restore it from the trash"),
-    "changeDates": N_("Add dates to a series, and leave out others"),
+    "changeDates": N_("Add dates to a series, and skip others"),
     "convertEvent": N_("Turn an event into the first date of a series"),
     "detachEvent": N_("Take an event out of its series"),
-    "followSeries": N_("Give up fields of its own, so that an event follows its series"),
-    "splitSeries": N_("Make a series of its own of the dates from one on"),
+    "followSeries": N_("Reset an event’s overridden fields to the series’ values"),
+    "splitSeries": N_("Split a date and all later ones into a new series"),
     "mergeSeries": N_("Take over the dates of another series"),
     "dissolveSeries": N_("Delete a series and keep its events"),
     "editEvent": N_("Change an event, or the dates of its series"),
@@ -368,7 +368,7 @@ SUMMARIES: Final = {
     "readImportRun": N_("Read a run with its counts and its progress"),
     "listImportRows": N_("List the rows of a plan: what happens with each record, and why"),
     "applyImport": N_("Apply a plan or some of its rows; a worker does this"),
-    "decideImportRow": N_("Decide whether a row is a record that exists, or a new one"),
+    "decideImportRow": N_("Decide whether a row is an existing record or a new one"),
     "undoImport": N_("Plan to undo a run; the plan is a new run"),
     "discardImport": N_("Discard a plan"),
     "runBatch": N_("Run several writes in one request"),

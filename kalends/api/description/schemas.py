@@ -67,7 +67,7 @@ POSSIBLE_DUPLICATE: Final = record(
         "start_date": with_description(DATETIME, N_("The start, in the event's time zone")),
         "score": with_description(
             {"type": "number", "minimum": 0, "maximum": 1},
-            N_("How likely the events are the same; from 0.85 on imports link them"),
+            N_("How likely the events are the same; imports link them at 0.85 and above"),
         ),
     }
 )
@@ -237,7 +237,7 @@ SERIES_REFERENCE: Final = record(
         "slug": TEXT,
         "url": with_description(URL, N_("URL of the page of the series")),
         "rest_url": with_description(URL, N_("URL of the record in this API")),
-        "slot": with_description(DATETIME, N_("The time that the rule gives to this date, which identifies it")),
+        "slot": with_description(DATETIME, N_("The date’s time by the rule, which identifies it")),
         "own": with_description(array(TEXT), N_("Fields that differ from the series; `times` stands for the dates")),
     }
 )
@@ -276,18 +276,18 @@ SERIES_KEYS: Final[Schema] = {
         if name not in ("series", "json_ld", "possible_duplicates")
     },
     "rule": MAYBE_RULE,
-    "parts": with_description(array(ref("SeriesPart")), N_("Later rules and times, each from a date on")),
+    "parts": with_description(array(ref("SeriesPart")), N_("Later rules and times, each starting with a date")),
     "content_changes": with_description(
-        array(record({"from": DATETIME, "fields": array(TEXT)})), N_("Fields that differ from a date on")
+        array(record({"from": DATETIME, "fields": array(TEXT)})), N_("Fields that differ, starting with a date")
     ),
-    "added": with_description(array(DATETIME), N_("Dates that no rule gives")),
-    "removed": with_description(array(DATETIME), N_("Dates of a rule that are left out")),
+    "added": with_description(array(DATETIME), N_("Dates that no rule produces")),
+    "removed": with_description(array(DATETIME), N_("Skipped dates of a rule")),
     "first": with_description(MAYBE_DATETIME, N_("Start of the first date")),
-    "last": with_description(MAYBE_DATETIME, N_("Start of the last date that exists as an event")),
-    "total": with_description(NON_NEGATIVE, N_("Number of dates that exist as events")),
-    "upcoming": with_description(NON_NEGATIVE, N_("Number of these that have not ended")),
+    "last": with_description(MAYBE_DATETIME, N_("Start of the last date that has an event")),
+    "total": with_description(NON_NEGATIVE, N_("Number of dates that have an event")),
+    "upcoming": with_description(NON_NEGATIVE, N_("Number of these dates that have not ended")),
     "created_until": with_description(
-        MAYBE_DATETIME, N_("Dates before this time, in UTC, exist as events; null: all dates do")
+        MAYBE_DATETIME, N_("Dates before this time, in UTC, have an event; null: all dates do")
     ),
     "warnings": array(TEXT),
     "occurrences": with_description(
@@ -310,8 +310,8 @@ SERIES_EDIT: Final = record(
         "changed": NON_NEGATIVE,
         "created": NON_NEGATIVE,
         "trashed": NON_NEGATIVE,
-        "kept_own": with_description(OWN_FIELDS, N_("Dates that keep fields of their own")),
-        "lost_own": with_description(OWN_FIELDS, N_("Dates in the trash that had fields of their own")),
+        "kept_own": with_description(OWN_FIELDS, N_("Dates that keep their overrides")),
+        "lost_own": with_description(OWN_FIELDS, N_("Dates in the trash that had overrides")),
         "dates": array(ref("DateChange")),
         "warnings": array(TEXT),
         "series": ref("Series"),
@@ -339,10 +339,10 @@ SERIES_PREVIEW: Final = record(
 )
 OCCURRENCE: Final = record(
     {
-        "slot": with_description(DATETIME, N_("The time that the rule gives to this date, which identifies it")),
+        "slot": with_description(DATETIME, N_("The date’s time by the rule, which identifies it")),
         "state": with_description(
             {"type": "string", "enum": ["made", "removed", "planned"]},
-            N_("`planned`: a date that does not exist as an event yet"),
+            N_("`planned`: a date that has no event yet"),
         ),
         "event": {"anyOf": [ID, {"type": "null"}], "description": N_("ID of the event, if there is one")},
         "start_date": DATETIME,
@@ -355,7 +355,7 @@ OCCURRENCE: Final = record(
 OCCURRENCES: Final = record(
     {
         "occurrences": array(OCCURRENCE),
-        "more": with_description(FLAG, N_("Whether there are further dates; continue with a later `from`")),
+        "more": with_description(FLAG, N_("Whether there are more dates; continue with a later `from`")),
     }
 )
 KEYS: Final[dict[str, Schema]] = {

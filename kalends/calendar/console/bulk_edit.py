@@ -168,9 +168,9 @@ ACTIONS: Final = {
         Action("remove_category", N_("Remove category"), group="category"),
         Action("set_venue", N_("Set venue"), group="venue"),
         Action("feature", N_("Feature"), {"featured": True}, group="more"),
-        Action("unfeature", N_("No longer feature"), {"featured": False}, group="more"),
+        Action("unfeature", N_("Stop featuring"), {"featured": False}, group="more"),
         Action("cancel", N_("Mark as cancelled"), {"event_status": CANCELLED}, group="more"),
-        Action("trash", N_("Move to the trash"), method="DELETE", group="more", confirms=True),
+        Action("trash", N_("Move to trash"), method="DELETE", group="more", confirms=True),
         Action("restore", N_("Restore"), method="POST", suffix="/restore", in_trash=True),
     )
 }
@@ -255,8 +255,8 @@ SHOWN_TITLES: Final = 20
 NO_ACTION: Final = "none"
 # The error code for a change that took too long.
 ROLLED_BACK: Final = errors.too_slow(0).code
-CONFLICT: Final = N_("Somebody else has changed this event in the meantime. Open it and check it.")
-FORBIDDEN: Final = N_("You may not change this event.")
+CONFLICT: Final = N_("Someone else has changed this event. Open it to check.")
+FORBIDDEN: Final = N_("You can’t change this event.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,8 @@ from kalends.store import Row
 MAX_SHIFT = 3660  # days
 MAX_NAME = 500
 UNKNOWN = {
-    "venue": N_("There is no venue “{name}”. Choose one of the list, or create it below."),
-    "organizer": N_("There is no organizer “{name}”. Choose one of the list, or create it below."),
+    "venue": N_("There’s no venue “{name}”. Choose one from the list or create it below."),
+    "organizer": N_("There’s no organizer “{name}”. Choose one from the list or create it below."),
 }
 
 

@@ -278,7 +278,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            value_clause(lambda value: Sql("r.ticket_url <> ''") if value else Sql(""))),
     Filter(param("free", BOOLEAN, "Only events that cost nothing; false: only the others", is_extension=True),
            value_clause(lambda value: Sql("r.is_free") if value else Sql("NOT r.is_free"))),
-    Filter(param("event_status", params.several_of(*STATES), "Events in this state, or in any of several",
+    Filter(param("event_status", params.several_of(*STATES), "Events with this status, or with any of several",
                  is_extension=True), value_clause(_state_clause)),
     Filter(param("geoloc_radius", params.number(0.001, 20_038), "Radius in kilometres", default=40,
                  is_extension=True), no_condition),

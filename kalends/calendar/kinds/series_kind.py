@@ -178,8 +178,8 @@ RULE: Final = param(
     Type({"type": "string"}, _read_rule, exact_schema={"type": ["string", "object"]}),
     "When it repeats: an RRULE of RFC 5545, or an object with `frequency`, `interval`, `weekdays` and others",
 )
-ADD_DATES: Final = param("add_dates", _make_dates_type(MAX_ADDED), "Further dates, which the rule does not give")
-REMOVE_DATES: Final = param("remove_dates", _make_dates_type(MAX_REMOVED), "Dates of the rule that are left out")
+ADD_DATES: Final = param("add_dates", _make_dates_type(MAX_ADDED), "Extra dates that the rule does not produce")
+REMOVE_DATES: Final = param("remove_dates", _make_dates_type(MAX_REMOVED), "Skipped dates of the rule")
 
 _OCCURRENCES: LiteralString = (
     "FROM events e WHERE e.site_id = r.site_id AND e.series_id = r.id AND e.status = r.status"

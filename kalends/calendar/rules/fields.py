@@ -109,8 +109,8 @@ ORGANIZER_FIELDS: Final = (
     _PHONE,
     Field(param("website", WEBSITE, "The website"), N_("Website"), "contact", headers.WEBSITE, form=Input("url")),
     Field(
-        param("email", params.EMAIL, "The e-mail address"),
-        N_("E-mail"),
+        param("email", params.EMAIL, "The email address"),
+        N_("Email"),
         "contact",
         headers.EMAIL,
         form=Input("email", hint=N_("Shown on the public page.")),
@@ -147,7 +147,7 @@ VENUE_FIELDS: Final = (
         param("stateprovince", _TEXT, "The state and province"),
         N_("State or province"),
         "state",
-        form=Input(label=N_("State or province in addresses"), hint=N_("Empty: chosen by country.")),
+        form=Input(label=N_("State or province in addresses"), hint=N_("If empty, it’s chosen by country.")),
         in_sequence=True,
     ),
     Field(
@@ -175,11 +175,11 @@ VENUE_FIELDS: Final = (
         N_("Show a map"),
         "map",
         headers.SHOW_MAP,
-        form=Input("checkbox", N_("Show a map on the pages of events")),
+        form=Input("checkbox", N_("Show a map on event pages")),
     ),
     Field(
         param("show_map_link", BOOLEAN, "Whether events linked to the venue show a map link"),
-        N_("Show a link to a map"),
+        N_("Show a map link"),
         "map",
         headers.SHOW_MAP_LINK,
         form=Input("checkbox"),
@@ -221,7 +221,7 @@ EVENT_FIELDS: Final = (
     Field(param("show_map", BOOLEAN, "Whether to show a map"), N_("Show a map"), "display", headers.SHOW_MAP),
     Field(
         param("show_map_link", BOOLEAN, "Whether to show a map link"),
-        N_("Show a link to a map"),
+        N_("Show a map link"),
         "display",
         headers.SHOW_MAP_LINK,
     ),
@@ -232,7 +232,7 @@ EVENT_FIELDS: Final = (
         headers.HIDDEN,
     ),
     Field(
-        param("sticky", BOOLEAN, "Whether the event is sticky in the calendar view"),
+        param("sticky", BOOLEAN, "Whether the event is pinned to the top of its day in the calendar view"),
         N_("Pin to the top of the day"),
         "display",
         headers.STICKY,
@@ -248,7 +248,7 @@ EVENT_FIELDS: Final = (
         param(
             "event_status",
             params.one_of(*STATES, null_value=SCHEDULED),
-            "Whether the event takes place as announced",
+            "The event’s status, such as scheduled or cancelled",
             default=SCHEDULED,
             is_extension=True,
         ),
@@ -256,20 +256,23 @@ EVENT_FIELDS: Final = (
         "state",
         headers.EVENT_STATUS,
         schema=_optional(
-            N_("Whether the event takes place as announced; null if a password protects it"), enum=[*STATES, None]
+            N_("The event’s status, such as scheduled or cancelled; null if a password protects it"),
+            enum=[*STATES, None],
         ),
         in_sequence=True,
         in_feed=True,
     ),
     Field(
-        param("status_reason", params.text(_clean_reason), "Why it does not, as plain text", is_extension=True),
+        param(
+            "status_reason", params.text(_clean_reason), "The reason for the status, as plain text", is_extension=True
+        ),
         N_("Reason"),
         "state",
         headers.STATUS_REASON,
         in_sequence=True,
     ),
     Field(
-        param("online_url", WEBSITE, "URL where one can take part online", is_extension=True),
+        param("online_url", WEBSITE, "URL to take part online", is_extension=True),
         N_("Online link"),
         "links",
         headers.ONLINE,
@@ -284,7 +287,7 @@ EVENT_FIELDS: Final = (
         "cost",
         headers.CURRENCY_SYMBOL,
         path="currency.symbol",
-        schema=_optional(N_("The currency symbol of the event; null means that of the site")),
+        schema=_optional(N_("The event’s currency symbol; null means the site’s")),
     ),
     Field(
         param("currency_code", params.CURRENCY_CODE, "The currency code; by default the site's", is_extension=True),
@@ -292,7 +295,7 @@ EVENT_FIELDS: Final = (
         "cost",
         headers.CURRENCY_CODE,
         path="currency.code",
-        schema=_optional(N_("The currency code of the event; null means that of the site")),
+        schema=_optional(N_("The event’s currency code; null means the site’s")),
     ),
     Field(
         param(
@@ -301,7 +304,7 @@ EVENT_FIELDS: Final = (
             "Whether the symbol is before or after the amount; by default as on the site",
             is_extension=True,
         ),
-        N_("Position of the currency symbol"),
+        N_("Currency symbol position"),
         "cost",
         headers.CURRENCY_POSITION,
         path="currency.position",

@@ -11,8 +11,8 @@ KIND_NAMES: Final = {
     "tec": N_("Site that moves in"),
 }
 KIND_HINTS: Final = {
-    "ical": N_("An iCalendar file, as calendars offer it for subscriptions (.ics)"),
-    "table": N_("A CSV file or a spreadsheet of Excel or LibreOffice (.csv, .xlsx, .xls, .ods)"),
+    "ical": N_("An iCalendar file, as calendars offer for subscriptions (.ics)"),
+    "table": N_("A CSV file, or a spreadsheet from Excel or LibreOffice (.csv, .xlsx, .xls, .ods)"),
 }
 RECORD_NAMES: Final = {
     "events": N_("Event"),
@@ -54,8 +54,8 @@ PLANNED: Final = {
     "new": N_("Will be created."),
     "changed": N_("Will be changed."),
     "moved": N_("Has another ID in the source now. The event stays."),
-    "linked": N_("Is the same as an event that exists. Will be linked to it."),
-    "duplicate": N_("May be the same as an event that exists."),
+    "linked": N_("Will be linked to an existing event."),
+    "duplicate": N_("May be the same as an existing event."),
     "gone": N_("Will be moved to the trash."),
     "rejected": N_("Cannot be imported."),
     "unchanged": N_("Stays as it is."),
@@ -72,7 +72,7 @@ DONE: Final = {
 DELETED_KINDS: Final = frozenset({"categories", "tags", "media"})
 DELETED: Final = {"pending": N_("Will be deleted."), "applied": N_("Was deleted.")}
 WAITING: Final = {
-    "duplicate": N_("May be the same as an event that exists. Please decide."),
+    "duplicate": N_("May be the same as an existing event. Please decide."),
     "gone": N_("Stays, unless you select it and apply the selection."),
 }
 SKIPPED: Final = {
@@ -100,15 +100,15 @@ INTERVALS: Final = {
 AUTHORITIES: Final = {
     "local": (
         N_("Changes made here stay"),
-        N_("Fields that people have changed here keep their values. All other fields follow the source."),
+        N_("Fields changed here keep their values. All other fields follow the source."),
     ),
     "source": (
         N_("The source wins"),
-        N_("A field that changes in the source is overwritten here, even if somebody has changed it."),
+        N_("If a field changes in the source, it’s overwritten here, even if someone has changed it."),
     ),
     "new_only": (
         N_("Only add new events"),
-        N_("Events that have been imported are never changed by the source."),
+        N_("The source never changes events that were already imported."),
     ),
 }
 LABELS: Final = {
@@ -117,12 +117,12 @@ LABELS: Final = {
     "url": N_("Address (URL)"),
     "file": N_("File"),
     "interval": N_("Fetch"),
-    "default_status": N_("Status of new events"),
-    "default_category": N_("Category of new events"),
-    "authority": N_("If both sides have changed the same field"),
+    "default_status": N_("Status for new events"),
+    "default_category": N_("Category for new events"),
+    "authority": N_("If both sides changed the same field"),
     "timezone": N_("Time zone for times that don’t state one"),
     "allow_mass_deletion": N_("Remove many events at once without asking"),
-    "organizer_emails": N_("Import e-mail addresses of organizers"),
+    "organizer_emails": N_("Import email addresses of organizers"),
     "trust_rank": N_("Rank"),
 }
 

@@ -93,21 +93,21 @@ CATEGORY: Final = params.integer(minimum=1, null_value=None)
 KIND: Final = param("kind", params.one_of(*KINDS), "ical: an iCalendar; table: a CSV file or a spreadsheet")
 CHANGES: Final[tuple[Param, ...]] = (
     param("name", params.text(read_name, allow_empty=False), "The name of the source for people"),
-    param("url", params.text(read_url), "The URL from which the source is fetched; empty: files are uploaded"),
+    param("url", params.text(read_url), "The URL of the source; empty for uploaded files"),
     param("interval", INTERVAL, "Minutes between two fetches; null: only on request"),
-    param("default_status", params.one_of(*STATUSES), "The status of new events that have none in the source"),
-    param("default_category", CATEGORY, "The ID of the category of new events; null: none"),
+    param("default_status", params.one_of(*STATUSES), "The status for new events that have none in the source"),
+    param("default_category", CATEGORY, "The category ID for new events; null: none"),
     param(
         "authority",
         params.one_of(*AUTHORITIES),
-        "Which value counts if the source and a person have both changed a field: that of the source, that of the "
-        "person (local), or always the stored one, so that only new events are imported (new_only)",
+        "Which value counts if the source and a person have both changed a field: the source’s, the person’s "
+        "(local), or always the stored one, which imports new events only (new_only)",
     ),
     param(
         "timezone",
         ZONE,
-        "The time zone of times that have none in the source; empty: such events of calendars are rejected, those of "
-        "tables have the time zone of the site",
+        "The time zone for times that have none in the source; if empty, such events are rejected in calendars and "
+        "use the site’s time zone in tables",
     ),
     param("columns", COLUMNS, "What the columns of a table mean: the field of each column, by its header"),
     param(
@@ -121,7 +121,7 @@ CHANGES: Final[tuple[Param, ...]] = (
     param(
         "organizer_emails",
         BOOLEAN,
-        "Import the e-mail addresses of organizers in calendars; they are public, as those of all organizers",
+        "Import organizers’ email addresses from calendars; like all organizers’ addresses, they are public",
     ),
     param("state", params.one_of(*STATES), "paused: the source is not fetched at its interval"),
 )

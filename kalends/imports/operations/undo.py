@@ -39,7 +39,7 @@ from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 USERS: Final = "users"
-USED_ACCOUNT: Final = Message("The account has been used, or has records, so it stays.")
+USED_ACCOUNT: Final = Message("The account stays, because it has been used or has records.")
 # The value of an item's `fingerprint` column if the move-in created the account and may change it.
 CREATED: Final = "created"
 # Columns that are derived from others. A difference in them is not an edit by a person.

@@ -209,7 +209,7 @@ def _apply_dates(
     given = set(find_given(_define(recurrence), [*wanted, *excluded]))
     added, removed = wanted - given - excluded, excluded & given
     if len(added) > MAX_LISTED:
-        raise InvalidValue("has more than {maximum} dates besides those of its rule.", maximum=MAX_LISTED)
+        raise InvalidValue("has more than {maximum} dates besides its rule.", maximum=MAX_LISTED)
     result = replace(recurrence, added=tuple(sorted(added)), removed=tuple(sorted(removed)))
     if removed:
         _check_dates(result)

@@ -123,8 +123,8 @@ async def choose_ids(tx: Transaction, items: Mapping[Key, Row], *, map_ids: bool
         rows = await tx.fetch_all(Sql("SELECT id FROM " + table + " WHERE site_id = ? LIMIT 100", tx.site.id))
         if any((table, row["id"]) not in own for row in rows) and not tx.site.former_last_id:
             raise InvalidValue(
-                "The site has records already, so those of the old site cannot keep their IDs. Use an empty site, or "
-                "pass --map-ids to give them new ones."
+                "The site has records already, so the old site’s records cannot keep their IDs. Use an empty site, "
+                "or pass --map-ids to give them new ones."
             )
     return True
 

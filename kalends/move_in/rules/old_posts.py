@@ -54,7 +54,7 @@ POSITIONS: Final[Mapping[str, Literal["prefix", "postfix"]]] = {
 }
 NO_TITLE: Final = "(no title)"  # as WordPress shows it
 # Warnings that explain differences when the move is verified.
-UNKNOWN_ZONE: Final = N_("The time zone {name} is unknown; the times are those of the site.")
+UNKNOWN_ZONE: Final = N_("The time zone {name} is unknown; the site’s time zone is used.")
 OTHER_UTC: Final = N_("The UTC time differs from the local time; the local time counts.")
 UNKNOWN_FLAGS: Final = N_("Whether it is hidden, featured or sticky could not be read.")
 

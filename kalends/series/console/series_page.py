@@ -30,13 +30,13 @@ from kalends.store import Row
 
 # API warnings about rules, reworded for the editor.
 _SKIPPED_MONTHS: Final = N_(
-    "Months without this day have no date. Choose the last day of the month if there is to be one every month."
+    "Months without this day are skipped. To get a date every month, choose the last day of the month."
 )
 _WARNINGS: Final = {
     "Five months of the year have no 31st. Use `BYMONTHDAY=-1` for the last day of every month.": _SKIPPED_MONTHS,
     "February has no 30th. Use `BYMONTHDAY=-1` for the last day of every month.": _SKIPPED_MONTHS,
 }
-LIST_TEXT: Final = N_("On the dates of a list")
+LIST_TEXT: Final = N_("On selected dates")
 
 
 def describe_rule(rule: Rule | None, start: date, locale: PageLocale) -> str:

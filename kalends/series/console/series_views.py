@@ -179,7 +179,7 @@ class Change:
 
 
 RULE: Final = Change("rule", edit_series, SERIES_EDIT, N_("Change the rule"))
-TRASH: Final = Change("trash", delete_series, (SERIES_SCOPE, FROM, DRY_RUN), N_("Move the series to the trash"))
+TRASH: Final = Change("trash", delete_series, (SERIES_SCOPE, FROM, DRY_RUN), N_("Move series to trash"))
 
 
 async def change_rule(console_request: ConsoleRequest) -> Response:

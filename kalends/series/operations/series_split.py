@@ -164,7 +164,7 @@ def _join(series: Row, other: Row, other_rows: Sequence[Row]) -> tuple[Definitio
         return join_definitions(second, definition), True
     if other["created_until"] is not None:
         raise errors.invalid(
-            "series", "must end, because its dates lie between those of this series. End it first, or split it."
+            "series", "must end, because its dates lie between the dates of this series. End it first, or split it."
         )
     slots = {row["slot"] for row in other_rows if row["status"] != "trash"}
     joint = replace(definition, added=tuple(sorted({*definition.added, *slots})))

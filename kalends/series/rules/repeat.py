@@ -17,13 +17,13 @@ FREQUENCIES: Final = {
     "weekly": N_("Weekly"),
     "monthly": N_("Monthly"),
     "yearly": N_("Yearly"),
-    DATES_ONLY: N_("Only on the dates of a list"),
+    DATES_ONLY: N_("Only on selected dates"),
 }
 # How the first date determines the day of the month or year.
 DAYS: Final = {
     "day": N_("On the same day of the month"),
     "weekday": N_("On the same weekday, such as the third Tuesday"),
-    "last_weekday": N_("On the last weekday of this name, such as the last Tuesday"),
+    "last_weekday": N_("On the last one in the month, such as the last Tuesday"),
     "last_day": N_("On the last day of the month"),
 }
 NEVER: Final = "never"

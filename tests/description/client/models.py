@@ -117,7 +117,7 @@ class SeriesReference(BaseModel):
     rest_url: AnyUrl = Field(..., description="URL of the record in this API")
     slot: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ...,
-        description="The time that the rule gives to this date, which identifies it",
+        description="The date’s time by the rule, which identifies it",
         examples=["2027-04-01 19:30:00"],
     )
     own: list[str] = Field(..., description="Fields that differ from the series; `times` stands for the dates")
@@ -158,7 +158,7 @@ class PossibleDuplicate(BaseModel):
         ..., description="The start, in the event's time zone", examples=["2027-04-01 19:30:00"]
     )
     score: confloat(ge=0.0, le=1.0) = Field(
-        ..., description="How likely the events are the same; from 0.85 on imports link them"
+        ..., description="How likely the events are the same; imports link them at 0.85 and above"
     )
 
 
@@ -736,7 +736,7 @@ class OrganizerNew(BaseModel):
     description: constr(max_length=256000) | None = Field(None, description="The description")
     phone: constr(max_length=1000) | None = Field(None, description="The phone number")
     website: constr(max_length=2000) | None = Field(None, description="The website")
-    email: constr(max_length=254) | None = Field(None, description="The e-mail address")
+    email: constr(max_length=254) | None = Field(None, description="The email address")
 
 
 class OrganizerChanges(BaseModel):
@@ -759,7 +759,7 @@ class OrganizerChanges(BaseModel):
     description: constr(max_length=256000) | None = Field(None, description="The description")
     phone: constr(max_length=1000) | None = Field(None, description="The phone number")
     website: constr(max_length=2000) | None = Field(None, description="The website")
-    email: constr(max_length=254) | None = Field(None, description="The e-mail address")
+    email: constr(max_length=254) | None = Field(None, description="The email address")
 
 
 class CategoryNew(BaseModel):
@@ -860,14 +860,12 @@ class Event(BaseModel):
     custom_fields: list[Any] = Field(..., max_length=0)
     ticket_url: str = Field(..., description="URL where tickets are sold")
     event_status: EventStatus | None = Field(
-        ..., description="Whether the event takes place as announced; null if a password protects it"
+        ..., description="The event’s status, such as scheduled or cancelled; null if a password protects it"
     )
-    status_reason: str = Field(..., description="Why it does not, as plain text")
-    online_url: str = Field(..., description="URL where one can take part online")
-    currency_symbol: str | None = Field(
-        ..., description="The currency symbol of the event; null means that of the site"
-    )
-    currency_code: str | None = Field(..., description="The currency code of the event; null means that of the site")
+    status_reason: str = Field(..., description="The reason for the status, as plain text")
+    online_url: str = Field(..., description="URL to take part online")
+    currency_symbol: str | None = Field(..., description="The event’s currency symbol; null means the site’s")
+    currency_code: str | None = Field(..., description="The event’s currency code; null means the site’s")
     currency_position: CurrencyPosition1 | None = Field(
         ..., description="The position of the currency symbol; null means as on the site"
     )
@@ -958,7 +956,9 @@ class EventNew(BaseModel):
     show_map: bool | None = Field(None, description="Whether to show a map")
     show_map_link: bool | None = Field(None, description="Whether to show a map link")
     hide_from_listings: bool | None = Field(None, description="Whether to hide the event in lists")
-    sticky: bool | None = Field(None, description="Whether the event is sticky in the calendar view")
+    sticky: bool | None = Field(
+        None, description="Whether the event is pinned to the top of its day in the calendar view"
+    )
     featured: bool | None = Field(None, description="Whether the event is featured")
     categories: list[conint(ge=1, le=9007199254740991) | constr(min_length=1)] | None = Field(
         None, description="Category IDs, slugs or names", max_length=200, min_length=0
@@ -976,13 +976,13 @@ class EventNew(BaseModel):
         None, description="URL where tickets are sold. Kalends extension."
     )
     event_status: EventStatus1 | None = Field(
-        "scheduled", description="Whether the event takes place as announced. Kalends extension."
+        "scheduled", description="The event’s status, such as scheduled or cancelled. Kalends extension."
     )
     status_reason: constr(max_length=500) | None = Field(
-        None, description="Why it does not, as plain text. Kalends extension."
+        None, description="The reason for the status, as plain text. Kalends extension."
     )
     online_url: constr(max_length=2000) | None = Field(
-        None, description="URL where one can take part online. Kalends extension."
+        None, description="URL to take part online. Kalends extension."
     )
     currency_symbol: constr(max_length=16) | None = Field(
         None, description="The currency symbol; by default the site's. Kalends extension."
@@ -1039,7 +1039,9 @@ class EventChanges(BaseModel):
     show_map: bool | None = Field(None, description="Whether to show a map")
     show_map_link: bool | None = Field(None, description="Whether to show a map link")
     hide_from_listings: bool | None = Field(None, description="Whether to hide the event in lists")
-    sticky: bool | None = Field(None, description="Whether the event is sticky in the calendar view")
+    sticky: bool | None = Field(
+        None, description="Whether the event is pinned to the top of its day in the calendar view"
+    )
     featured: bool | None = Field(None, description="Whether the event is featured")
     categories: list[conint(ge=1, le=9007199254740991) | constr(min_length=1)] | None = Field(
         None, description="Category IDs, slugs or names", max_length=200, min_length=0
@@ -1057,13 +1059,13 @@ class EventChanges(BaseModel):
         None, description="URL where tickets are sold. Kalends extension."
     )
     event_status: EventStatus2 | None = Field(
-        None, description="Whether the event takes place as announced. Kalends extension."
+        None, description="The event’s status, such as scheduled or cancelled. Kalends extension."
     )
     status_reason: constr(max_length=500) | None = Field(
-        None, description="Why it does not, as plain text. Kalends extension."
+        None, description="The reason for the status, as plain text. Kalends extension."
     )
     online_url: constr(max_length=2000) | None = Field(
-        None, description="URL where one can take part online. Kalends extension."
+        None, description="URL to take part online. Kalends extension."
     )
     currency_symbol: constr(max_length=16) | None = Field(
         None, description="The currency symbol; by default the site's. Kalends extension."

@@ -1,4 +1,4 @@
-"""Identifiers, docstrings and comments use the established terms of docs/glossary.md."""
+"""Identifiers, docstrings and comments use the terms of docs/glossary.md, and messages avoid translated wording."""
 
 import ast
 import io
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tools import translations
 
 PACKAGE = Path(__file__).resolve().parents[3] / "kalends"
 BANNED_WORDS = re.compile(r"\b(told|said|asked|clocks?|ours|anew|for good)\b|\bmost_", re.IGNORECASE)
@@ -71,3 +73,33 @@ def test_modules_use_established_terms() -> None:
 def test_banned_words_are_found(source: str, expected: list[str]) -> None:
     assert [word for _, word in find_banned_words(source)] == expected
     assert SUSPECT.search(source) or not expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_rejected"),
+    [
+        ("Without a day: on the day of the start.", True),
+        ("For featured events. Empty: the accent colour.", True),
+        ("The URL of the source; empty: files are uploaded", True),
+        ("Not set: pages link to the address that the visitor used.", True),
+        ("We send you a link with which you choose a new password.", True),
+        ("Was linked to an event that exists.", True),
+        ("Invite somebody", True),
+        ("Undo nevertheless", True),
+        ("Somebody else has changed other fields meanwhile.", True),
+        ("Its contrast is {used}:1; that of your colour is {chosen}:1.", True),
+        ("You can add one on the page of your account.", True),
+        ("These dates have changes of their own and keep them:", True),
+        ("E-mail address", True),
+        ("If empty, the event ends on the day it starts.", False),
+        ("is empty: a table has a header and rows.", False),
+        ("Linked to an existing event.", False),
+        ("Email address", False),
+    ],
+)
+def test_translated_wording_is_reported(text: str, is_rejected: bool) -> None:
+    assert bool(translations.find_wording([text])) == is_rejected
+
+
+def test_messages_avoid_translated_wording() -> None:
+    assert translations.find_wording(translations.find_texts()) == []
