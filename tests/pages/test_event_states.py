@@ -12,12 +12,12 @@ from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
 LABELS = {
     "en": ("Cancelled", "Postponed", "Moved online", "Sold out"),
     "de": ("Abgesagt", "Verschoben", "Findet online statt", "Ausverkauft"),
-    "es": ("Cancelado", "Aplazado", "Ahora en línea", "Agotado"),
-    "fr": ("Annulé", "Reporté", "Passé en ligne", "Complet"),
-    "it": ("Annullato", "Rinviato", "Ora online", "Esaurito"),
+    "es": ("Cancelado", "Aplazado", "Se celebra en línea", "Agotado"),
+    "fr": ("Annulé", "Reporté", "A lieu en ligne", "Complet"),
+    "it": ("Annullato", "Rinviato", "Si svolge online", "Esaurito"),
     "ja": ("中止", "延期", "オンラインに変更", "完売"),
-    "nl": ("Geannuleerd", "Uitgesteld", "Nu online", "Uitverkocht"),
-    "pt-BR": ("Cancelado", "Adiado", "Agora on-line", "Esgotado"),
+    "nl": ("Geannuleerd", "Uitgesteld", "Gaat online door", "Uitverkocht"),
+    "pt-BR": ("Cancelado", "Adiado", "Será on-line", "Esgotado"),
 }
 TITLES = ("Choir rehearsal", "Chess club", "Film: The Long Way Home", "Open stage")
 
