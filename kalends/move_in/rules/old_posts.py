@@ -102,7 +102,7 @@ class Mapper:
         key, meta = ("organizers", str(record["id"])), read_meta(record)
         email = clean_email(read_text(meta, "_OrganizerEmail"))
         if email is None:
-            self.warnings.add(key, Message("The e-mail address is not valid; it is left out."))
+            self.warnings.add(key, Message("The email address is not valid; it is left out."))
         values: Values = {
             "organizer": self._read_title(key, record),
             **self._read_post(key, record),

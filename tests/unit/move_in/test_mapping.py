@@ -453,7 +453,7 @@ def test_local_time_wins_over_utc() -> None:
 def test_unknown_zones_become_that_of_the_site() -> None:
     event = map_event(meta={"_EventTimezone": "Mars/Olympus"})
     assert event.values["timezone"] == "Europe/Berlin"
-    assert "The time zone Mars/Olympus is unknown; the times are those of the site." in map(str, event.warnings)
+    assert "The time zone Mars/Olympus is unknown; the site’s time zone is used." in map(str, event.warnings)
     assert map_event(meta={"_EventTimezone": ""}).values["timezone"] == "Europe/Berlin"
 
 
