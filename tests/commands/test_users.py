@@ -97,7 +97,7 @@ def test_login_and_email_can_be_changed(start_app: Callable[..., RunningApp]) ->
     for login in ("bob smith", " bob", "bob:smith", "", "bob\tsmith"):
         assert stderr(app, "add", login, "--role", "editor") == f"LOGIN {rule}"
     assert stderr(app, "rename", "editor", "ed itor") == f"NEW_LOGIN {rule}"
-    expected = "A user with the login or the e-mail address author already exists."
+    expected = "A user with the login or the email address author already exists."
     assert stderr(app, "rename", "editor", "author") == expected
     assert stdout(app, "rename", "editor", "Edith") == "editor is now Edith."
     assert stdout(app, "set-email", "edith", "edith@example.org") == "edith has the e-mail address edith@example.org."

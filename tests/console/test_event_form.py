@@ -86,6 +86,14 @@ def test_only_a_stored_event_has_a_history(author: ConsoleClient) -> None:
     assert f'<a href="{path}/history">' in author.get(path).text
 
 
+def test_times_of_drafts_follow_the_region_of_the_site(app: RunningApp, author: ConsoleClient) -> None:
+    app.set_site("language", "en-GB")
+    try:
+        assert 'data-region="en-GB"' in author.page("/console/events/new").html
+    finally:
+        app.set_site("language", "en")
+
+
 def test_new_places_of_a_draft_are_published_with_it(app: RunningApp, author: ConsoleClient) -> None:
     page = author.page("/console/events/new")
     fields = {"title": "House concert", "start_day": "2031-05-02"}

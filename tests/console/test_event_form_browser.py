@@ -406,7 +406,7 @@ def test_long_text_is_kept(server: Server, browser: Browser, api: httpx.Client) 
 @pytest.mark.parametrize(
     ("length", "message"),
     [
-        (400_000, "The unsaved changes have more than 400000 characters and cannot be kept."),
+        (400_000, "The draft has more than 400000 characters and can’t be kept."),
         (2_200_000, "The request body exceeds 2097152 bytes."),
     ],
 )
@@ -435,7 +435,7 @@ def test_changes_by_others_are_noticed(server: Server, browser: Browser, api: ht
         page.goto(f"/console/events/{event['id']}")
         api.patch(f"/events/{event['id']}", json={"cost": "9"})
         page.clock.run_for(16_000)
-        expect(page.locator("#changed-notice")).to_contain_text("editor has just changed this event.")
+        expect(page.locator("#changed-notice")).to_contain_text("editor just changed this event.")
         page.fill("#title", "Watched twice")
         page.click(".form-actions [value=save]")
         expect(page.locator("main")).to_contain_text("Both changes are saved: Cost")

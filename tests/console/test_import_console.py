@@ -173,7 +173,7 @@ def test_columns_of_a_table_are_chosen_and_remembered(editor: ConsoleClient, api
     assert "Row 3" in plan.text
     assert "31.02.2031" in plan.text
     columns = editor.page(f"{path}/columns")
-    assert "Of the first 2 rows, 1 cannot be imported." in columns.text
+    assert "1 of the first 2 rows can’t be imported." in columns.text
     assert 'class="is-invalid"' in columns.html
     assert [columns.fields[f"column-{n}"] for n in range(3)] == [["title"], ["start_date"], ["end_date"]]
     form = {f"column-{n}": value for n, value in enumerate(["title", "start_date", "end_date", "description"])}

@@ -21,7 +21,7 @@ def test_sign_in_link_works_once(app: RunningApp) -> None:
     path, first, second = make_link(app, Purpose.SIGN_IN), ConsoleClient(app), ConsoleClient(app)
     for _ in range(2):  # Opening it does not use it up.
         page = first.page(path)
-        assert "You will be signed in as subscriber." in page.text
+        assert "You’ll be signed in as subscriber." in page.text
     response = first.post(path)
     assert (response.status_code, response.headers["location"]) == (303, "/console/")
     assert first.get("/console/account").status_code == 200

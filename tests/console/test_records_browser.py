@@ -69,7 +69,7 @@ def test_twenty_uploads_request_alternative_texts(chromium: Browser, site: Site,
         page.goto("/console/media")
         page.set_input_files("#file", images)
         expect(page.locator(".upload[data-id]")).to_have_count(20, timeout=120_000)
-        assert page.locator("[data-summary]").inner_text() == "20 of 20 images uploaded."
+        assert page.locator("[data-summary]").inner_text() == "20 of 20 pictures uploaded."
         for number in range(20):
             # The focus is in the field of an image without a text: of the first that was stored, then of the others.
             expect(page.locator(".upload[data-id]:not([data-saved]) input:focus")).to_have_count(1)
@@ -135,7 +135,7 @@ def test_image_is_found_in_form(chromium: Browser, site: Site) -> None:
     with open_console(chromium, site) as console:
         page = console.page
         page.goto("/console/venues/new")
-        page.click("summary:has-text('Image')")
+        page.click("summary:has-text('Picture')")
         page.fill("#image-search", "needle")
         page.click(".image-choices label:has-text('Needle')")
         page.fill("#venue", "Hall with image")

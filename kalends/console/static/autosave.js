@@ -11,7 +11,7 @@ class Refusal extends Error {}
 /** Keep the unsaved changes of a form as a draft of the user; nothing is saved to the record. */
 export function startAutosave(form) {
   const status = form.querySelector("[data-autosave]");
-  const { record, saved, failed } = form.dataset;
+  const { record, region, saved, failed } = form.dataset;
   const key = record || (form.elements.draft_key.value ||= crypto.randomUUID());
   const url = `/console/drafts/events/${key}`;
   const stored = `kalends-draft-${key}`;
@@ -40,7 +40,7 @@ export function startAutosave(form) {
       if (!response.ok) throw new Refusal((await response.json()).message);
       last = current;
       keepLocally(null);
-      const time = new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
+      const time = new Date().toLocaleTimeString(region, { hour: "numeric", minute: "2-digit" });
       status.textContent = saved.replace("{time}", time);
     } catch (error) {
       if (error.name === "AbortError") return;
