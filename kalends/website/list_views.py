@@ -48,17 +48,17 @@ DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
 NO_EVENTS: Final = N_("No events in this period.")
-# Searches near one of the site's towns or venues. Only pages accept this parameter.
+# Searches near a town or venue of the site. Only pages accept this parameter.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
-MAX_CHOICES: Final = 7  # checkboxes per kind; a name search finds the others
+MAX_CHOICES: Final = 7  # checkboxes per kind; searching by name finds the others
 MAX_FOUND: Final = 20
 FIND: Final = "find_"  # prefix of parameters that search records by name
 MAX_FIND: Final = 60
 MAX_NAME: Final = 40
-MAX_KEY: Final = 40  # maximum slug length for a choice's value; the ID replaces longer slugs
+MAX_KEY: Final = 40  # maximum length of a slug as the value of a choice; a longer one is replaced by the ID
 DEFAULT_RADIUS: Final = 40.0
-# The kinds to choose from, in order: parameter, kind, label, and the field used as the value.
+# The kinds to choose from, in order: the parameter, the kind, the label, and the field used as the value.
 CHOICES: Final = (
     ("categories", "categories", N_("Category"), "slug"),
     ("tags", "tags", N_("Tag"), "slug"),
@@ -73,7 +73,7 @@ DATES: Final = {
 }  # fmt: skip
 FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
-# Parameters that search the form's categories, tags, venues and organizers by part of their name.
+# Parameters that search for the form's categories, tags, venues and organizers by part of the name.
 FIND_PARAMS: Final = tuple(f"{FIND}{name}" for name, *_ in CHOICES)
 
 
@@ -93,7 +93,7 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
 
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     page = make_page_context(page_request, context)
-    # The form's choices also count against the page's size budget.
+    # The choices in the form also count toward the size budget of the page.
     max_cards, budget = MAX_CARDS // 2, MAX_RESULTS_BYTES
     card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
     heading = page.locale.gettext(N_("Search"))
@@ -112,7 +112,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     # The choices depend on records of all linked kinds.
     choice_tags = [kind for _, kind, *_ in CHOICES]
     cache_tags = (*card_list.cache_tags, *choice_tags)
-    # The script replaces the results, so the policy must also allow images that are not yet on the page.
+    # The script replaces the results, so the policy must also allow images that are not on the page yet.
     image_urls = (context.media_url, *card_list.image_urls)
     return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
@@ -121,8 +121,8 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
     if not page_request.map_settings.tiles_url:
         raise errors.no_route()
     page = make_page_context(page_request, context)
-    # Show only the next events, because more markers would be unreadable and counting all events is slow. An event
-    # that has moved online is no longer at its venue.
+    # Show only the next events: more markers would be unreadable, and counting all events is slow. An event that has
+    # moved online is no longer at its venue.
     states = [state for state in context.values.get("event_status", STATES) if state != MOVED_ONLINE]
     values = {name: value for name, value in context.values.items() if name != "page"}
     map_context = with_values(replace(context, values=values), geoloc=True, event_status=states, per_page=MAX_CARDS)
@@ -169,7 +169,7 @@ async def list_cards(
 
 
 def make_points(cards: list[Card]) -> str:
-    """Return the map markers as JSON: each location once, with its cards' indexes."""
+    """Return the markers on the map as JSON: each location once, with the indexes of its cards."""
     places: dict[tuple[float, float], list[int]] = {}
     for number, card in enumerate(cards):
         if card.latitude is not None and card.longitude is not None:
@@ -178,12 +178,12 @@ def make_points(cards: list[Card]) -> str:
 
 
 def _make_list_values(page: PageContext, context: OperationContext) -> dict[str, Any]:
-    """Return the list parameters; without dates, they select current and upcoming events, or past events."""
+    """Return the parameters of the list. Without dates, they select current and upcoming events, or past events."""
     values = dict(context.values)
     if values.pop("past", False):
-        # Showing only each series' first date is not useful for past events.
+        # For past events, showing only the first date of each series is of no use.
         values.pop(HIDE_SUBSEQUENT, None)
-        # `past_filters` sets `strict_dates`, which would make the requested dates exact too.
+        # `past_filters` sets `strict_dates`, and this would also make the requested dates exact.
         has_dates = calendar_months.DATE_PARAMS & set(values)
         day_before = {"ends_before": calendar_months.make_date_filter(page.today - DAY), "order": "desc"}
         values |= day_before if has_dates else past_filters(context)
@@ -213,7 +213,7 @@ def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CA
 
 
 def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, str]) -> Paging:
-    """Return the position in the list; the links keep `per_page` and the query parameters in `more`."""
+    """Return the position in the list. The links keep `per_page` and the query parameters in `more`."""
     number: int = page.context.values.get("page", 1)
     total, pages = info.total, info.total_pages
     extra = [*more, *[(name, value) for name, value in page.request.query if name == "per_page"]]
@@ -226,7 +226,7 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
     )
 
 
-# Filters: chips for active filters, category navigation, and search form choices.
+# Filters: chips for active filters, the navigation by category, and the choices in the search form.
 
 
 def make_chips(page: PageContext, path: str) -> list[Chip]:
@@ -239,7 +239,7 @@ def make_chips(page: PageContext, path: str) -> list[Chip]:
 
 
 def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, Iterable[Pair]]]:
-    """Yield each filter in a query parameter by name, with the parameters that remain after removing it."""
+    """Yield each filter in a query parameter by its name, with the parameters that remain without this filter."""
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others
@@ -278,7 +278,7 @@ def _format_radius(page: PageContext) -> str:
 
 
 async def make_facets(page: PageContext, context: OperationContext) -> list[FacetField]:
-    """Return the records to choose from. Each count covers events that match all other filters."""
+    """Return the records to choose from. Each count is the number of events that also match all other filters."""
     query = dict(page.request.query)
     event_ids = {"": await page_filters.list_event_ids(context)}
     fields: list[FacetField] = []
