@@ -1,4 +1,7 @@
-"""Draw the demo pictures: one scene per category, with alternative text. Coordinates are on a 160 by 90 grid."""
+"""Draws the demo pictures: one scene per category, with an alternative text.
+
+Coordinates are on a grid of 160 by 90.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +14,7 @@ from PIL import Image, ImageDraw
 
 WIDTH: Final = 160
 HEIGHT: Final = 90
-SCALE: Final = 15  # pixels per unit; twice the final resolution, to smooth the edges
+SCALE: Final = 15  # pixels per unit: twice the final resolution, for smooth edges
 SIZE: Final = (1200, 675)
 LOGO_SIZE: Final = (160, 160)
 
@@ -20,7 +23,7 @@ Palette = tuple[str, ...]
 
 
 class Canvas:
-    """A picture being drawn. Colors are hexadecimal; `palette` holds the scene's colors."""
+    """A picture that is being drawn. Colors are hexadecimal; `palette` holds the colors of the scene."""
 
     def __init__(self, palette: Palette, seed: str) -> None:
         self.palette = palette
@@ -29,7 +32,7 @@ class Canvas:
         self._draw = ImageDraw.Draw(self._image)
 
     def sky(self, top: str, bottom: str, until: float = HEIGHT) -> None:
-        """Fill the picture from the top to `until` with a gradient."""
+        """Fill the picture with a gradient, from the top to `until`."""
         height = int(until * SCALE)
         gradient = Image.linear_gradient("L").resize((self._image.width, height))
         upper, lower = (Image.new("RGB", gradient.size, colour) for colour in (top, bottom))
@@ -371,7 +374,7 @@ def draw_civic(canvas: Canvas) -> None:
 def _draw_hills(
     canvas: Canvas, level: float, height: float, *, colour: str, shift: float, gap: tuple[int, int] | None = None
 ) -> None:
-    """Draw a range of hills down to the bottom edge; `gap` is a valley between them."""
+    """Draw a range of hills down to the bottom edge. `gap` is a valley between the hills."""
     points = [
         (float(x), level - height * (0.6 * math.sin(x / 27 + shift) + 0.4 * math.sin(x / 11 + 2 * shift)))
         for x in range(0, WIDTH + 4, 4)

@@ -1,4 +1,4 @@
-"""Larkford's venues, organizers and categories, all fictional, and its program dates."""
+"""Larkford's venues, organizers and categories, all fictional, and the dates of the program."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ HOSTS: Final = (
     Host("Larkford Sports Association", "larkford-sport", "Nine clubs, one timetable."),
 )
 
-# Picture scene for each category.
+# The picture scene for each category.
 CATEGORIES: Final = {
     "Music": "music", "Theatre": "theatre", "Film": "film", "Exhibitions": "exhibition", "Talks & books": "books",
     "Courses": "courses", "Families": "families", "Markets": "market", "Food & drink": "food",
@@ -102,7 +102,7 @@ CATEGORIES: Final = {
 
 WEEKS_BACK: Final = 4
 WEEKS_AHEAD: Final = 10
-# Maximum weeks that an exhibition runs; one that opened before the first week may still be open.
+# Maximum number of weeks that an exhibition runs. One that opened before the first week may still be open.
 LONGEST_RUN: Final = 7
 FIRST_MONDAY: Final = date(2024, 1, 1)
 
