@@ -1,8 +1,8 @@
 """Merge two users' changes to the same record, field by field.
 
-A form submits the revision it was rendered from. If the record has a newer revision, the view calls `merge`. Fields
-that only one user changed are merged; for fields that both changed, `show_conflict` asks the user to choose a value.
-The conflict page posts to the form's URL, where `read_choices` returns the parameters to save.
+A form submits the revision with which it was rendered. If the record has a newer revision, the view calls `merge`.
+Fields that only one user changed are merged. For fields that both users changed, `show_conflict` asks the user to
+choose a value. The conflict page posts to the form's URL, where `read_choices` returns the parameters to save.
 """
 
 from collections.abc import Mapping
@@ -28,15 +28,16 @@ from kalends.core.html_text import to_plain_lines
 from kalends.core.params import read_params
 from kalends.core.words import Segment, diff_words, shorten
 
-# Maximum attempts to save a record that other users keep changing.
+# Maximum number of attempts to save a record while other users keep changing it.
 MAX_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
-    """A field that both users changed. The values of `dates` and `position` are objects with several parameters.
+    """A field that both users changed.
 
-    `base` is None if the change log no longer contains the original value.
+    The values of `dates` and `position` are objects with several parameters. `base` is None if the change log no
+    longer contains the original value.
     """
 
     name: str
@@ -47,7 +48,7 @@ class FieldConflict:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge result: parameters to save, fields that others changed, and fields that both users changed."""
+    """The result of a merge: parameters to save, fields that others changed, and fields that both users changed."""
 
     values: dict[str, Any]
     merged_names: list[str]
@@ -63,7 +64,10 @@ class Merge:
 async def save_merged(
     console_request: ConsoleRequest, kind: Kind, record_id: int, base_revision: int, mine: Mapping[str, Any]
 ) -> Outcome | Response:
-    """Save parameters, merged with changes since a revision. If both affect a field, return the conflict page."""
+    """Save parameters, merged with changes since a revision.
+
+    If both change the same field, return the conflict page.
+    """
     values, revision = dict(mine), base_revision
     for _ in range(MAX_ATTEMPTS):
         try:
@@ -92,7 +96,7 @@ async def merge(
 
 
 def _compare(versions: Versions, own: "_Own", shown: Mapping[str, Any], names: Names) -> Merge:
-    """Compare a form's fields with other users' changes. Without a base, all fields count as changed."""
+    """Compare the fields of a form with other users' changes. If there is no base, all fields count as changed."""
     theirs, base = group_values(versions.current), group_values(versions.base) if versions.base else None
     changed = [name for name in theirs if base is None or base.get(name) != theirs[name]]
     values = {
@@ -110,7 +114,7 @@ def _compare(versions: Versions, own: "_Own", shown: Mapping[str, Any], names: N
 
 
 class _Own:
-    """A form's changed parameters by field, as sent and in history format."""
+    """The changed parameters of a form by field, as sent and in history format."""
 
     def __init__(
         self, kind: Kind, mine: Mapping[str, Any], base: Mapping[str, Any], zone: str, now: datetime
@@ -124,7 +128,7 @@ class _Own:
             self.params.setdefault(field_name, {})[name] = mine[name]
 
     def complete(self, name: str) -> dict[str, Any]:
-        """Return a field's parameters as sent; for a group, add missing members from the base."""
+        """Return the parameters of a field as sent. If the field is a group, add missing members from the base."""
         if name not in GROUPS:
             return self.params[name]
         return {member: self._base.get(member) for member in GROUPS[name]} | self.params[name]
@@ -140,7 +144,7 @@ class _Own:
         return bool(self._parsed[name]) if name == "new_password" else self._parsed[name]
 
     def equals(self, name: str, theirs: Any) -> bool:
-        """Return whether both values are equal. Two new passwords cannot be compared and count as different."""
+        """Return whether both values are equal. New passwords cannot be compared, so they count as different."""
         own = self.shown(name)
         if name == "new_password":
             return not own and not theirs
@@ -149,7 +153,7 @@ class _Own:
         return bool(own == theirs)
 
     def _dates(self) -> dict[str, Any]:
-        """Return the start and end as they would be stored, or as sent if they are invalid."""
+        """Return the start and end as they would be stored or, if they are invalid, as sent."""
         values = {member: self._base.get(member) for member in GROUPS["dates"]} | self.params["dates"]
         zone = self._parsed.get("timezone", self._base.get("timezone")) or self._zone
         all_day = bool(self._parsed.get("all_day", self._base.get("all_day")))
@@ -180,7 +184,7 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A conflict on the page, with each version as full text or as words that differ from the base."""
+    """A conflict on the page. Each version is the full text, or shows which words differ from the base."""
 
     name: str
     label: str
@@ -208,7 +212,7 @@ def show_conflict(
 
 
 def read_choices(form: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the parameters to save from a conflict page, without rejected ones; None for any other form."""
+    """Return the parameters to save from a conflict page, without rejected ones. Return None for any other form."""
     if "conflict_values" not in form:
         return None
     values, own_params = _read_object(form, "conflict_values"), _read_object(form, "conflict_own")

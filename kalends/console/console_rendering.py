@@ -1,4 +1,4 @@
-"""Handle requests to the console and render its pages: navigation, rich text, assets, headers."""
+"""Handles requests to the console, and renders its pages: navigation, rich text, assets, headers."""
 
 import hashlib
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Section:
     path: str
     min_role: str = "contributor"
     is_current: bool = False
-    further_path: str = ""  # another path whose pages belong to the section
+    further_path: str = ""  # another path with pages of this section
 
 
 SECTIONS: Final = (
@@ -69,7 +69,10 @@ def _contains(section_path: str, path: str) -> bool:
 
 
 def rich_text_source(value: str) -> Markup | None:
-    """Return a field's sanitized HTML; None if it cannot be sanitized, and the page keeps the textarea."""
+    """Return the sanitized HTML of a field.
+
+    If it cannot be sanitized, return None, and the page keeps the textarea.
+    """
     try:
         return Markup(to_paragraphs(clean_html(value)))  # noqa: S704  It is sanitized.
     except InvalidValue:
@@ -101,14 +104,14 @@ def _version() -> str:
 
 
 def asset_url(name: str) -> str:
-    """Return a file's URL; raise KeyError if the file does not exist."""
+    """Return the URL of a file. Raise KeyError if there is no such file."""
     if name not in _files():
         raise KeyError(name)
     return f"{ASSETS}{_version()}/{name}"
 
 
 def serve_asset(path: str) -> Response:
-    """Return a file by its URL. Only the current version exists."""
+    """Return the file at a URL. Only the current version of each file exists."""
     version, _, name = path.removeprefix(ASSETS).partition("/")
     if version != _version() or name not in _files():
         raise errors.no_route()
@@ -117,7 +120,7 @@ def serve_asset(path: str) -> Response:
 
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
 HTML: Final = "text/html; charset=utf-8"
-# Messages shown after a redirect, by their name in `?notice=`.
+# Messages shown after a redirect, by the name in `?notice=`.
 NOTICES: Final = {
     "saved": N_("Saved."),
     "published": N_("Published."),
@@ -157,7 +160,7 @@ _ENVIRONMENT.globals.update(list_preloads=list_preloads, rich_text_source=rich_t
 
 
 def show(console_request: ConsoleRequest, template: str, *, status: int = 200, **values: Any) -> Response:
-    """Render a console page. Caches never store the response."""
+    """Render a console page. No cache may store the response."""
     translate = translator(console_request.language)
     site = console_request.loaded_site
 

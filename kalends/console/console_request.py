@@ -1,4 +1,4 @@
-"""Console requests, routes, and the access they require."""
+"""Console requests, routes, and the access that routes require."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -37,16 +37,16 @@ View = Callable[["ConsoleRequest"], Awaitable[Response]]
 class ConsoleRoute:
     """A path below /console, its views by method, and the required role.
 
-    `min_role` "anonymous" is for pages without a session, such as the sign-in page.
+    With the `min_role` "anonymous", a page needs no session, such as the sign-in page.
     """
 
     pattern: str
     get: View | None = None
     post: View | None = None
     min_role: str = "contributor"
-    reads_body: bool = True  # whether to read the form before calling the view; upload views read it themselves
-    # Whether forms POST to this route every few seconds. The POST view then reads the site and session in its own
-    # transaction.
+    reads_body: bool = True  # whether to read the form before the view is called; views for uploads read it
+    # Whether forms POST to this route every few seconds. In this case, the POST view reads the site and the session
+    # in the view's own transaction.
     has_frequent_post: bool = False
     known_names: frozenset[str] = frozenset()
     corrections: Corrections = NO_CORRECTIONS
@@ -61,7 +61,10 @@ class ConsoleRoute:
 
 @dataclass(slots=True, kw_only=True)
 class ConsoleRequest(RequestContext[ConsoleRoute]):
-    """A console request. Before the view, its site, session and form are set, except for frequent POST requests."""
+    """A console request.
+
+    Its site, session and form are set before the view is called, except for frequent POST requests.
+    """
 
     access = "session"
     map_settings: MapSettings
@@ -87,7 +90,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
 
     @property
     def language(self) -> str:
-        """Return the language from `?lang=`, else from the account, else from the browser or the site."""
+        """Return the language from `?lang=`, the account, the browser or the site, in this order."""
         query: bytes = self.request.scope["query_string"]
         requested = messages.find_requested(query, "")
         own = find_language(self.session.language) if self.session and self.session.language else None
@@ -108,7 +111,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         return bodies.query_value(self.request, name) or ""
 
     def form_text(self, name: str) -> str:
-        """Return a text field from the form; the last value if repeated, empty if missing."""
+        """Return a text field from the form: the last value if there are several, "" if there is none."""
         value = self.form.get(name, "")
         value = value[-1] if isinstance(value, RepeatedValues) else value
         # PostgreSQL cannot store U+0000.
@@ -124,7 +127,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
-        """Open a write transaction, and reread the session and role."""
+        """Open a write transaction, and read the session and role again."""
         async with self.transaction(writing=True) as tx:
             self.remember_site(tx.site)
             await authenticate_session(self, tx)
@@ -141,7 +144,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         revision: int | None = None,
         upload: StoredImage | None = None,
     ) -> OperationContext:
-        """Return an operation's context. If `revision` is set, the record must still have it."""
+        """Return the context for an operation. If `revision` is given, the record must still have this revision."""
         return replace(
             self.operation_context(tx, self.extension_prefix),
             values=values or {},
@@ -174,7 +177,10 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         revision: int | None = None,
         params: Sequence[Param] | None = None,
     ) -> Outcome:
-        """Run an API write in a separate transaction. `params` declares parameters other than the kind's fields."""
+        """Run an API write in a separate transaction.
+
+        `params` declares parameters that are not fields of the kind.
+        """
         values = read_params(params or kind.fields, dict(raw), update=record_id is not None)
         await hash_new_passwords(self.site, values)
         async with self.write() as tx:
@@ -190,14 +196,17 @@ def redirect(path: str, notice: str = "") -> Response:
 
 
 def safe_next(path: str) -> str:
-    """Return the path to open after signing in, or the console home page if the path could leave the console."""
+    """Return the path to open after signing in.
+
+    If the path could lead out of the console, return the console's home page.
+    """
     if not path.startswith(f"{PREFIX}/") or "\\" in path or any(ord(character) < 32 for character in path):
         return f"{PREFIX}/"
     return path
 
 
 def sign_in_url(request: Request) -> str:
-    """Return the sign-in URL, with a return path to this page for GET and HEAD requests."""
+    """Return the sign-in URL. For GET and HEAD requests, it contains the path of this page, to return to it."""
     if request.method not in ("GET", "HEAD"):
         return SIGN_IN
     query = request.scope["query_string"].decode("latin-1")
@@ -210,7 +219,7 @@ def form_error(error: ApiError) -> Message:
 
 
 def _without_name(message: Message) -> Message:
-    """Return a parameter's problem without its name, because the form shows it next to the field."""
+    """Return the problem of a parameter without the parameter's name, because the form shows it next to the field."""
     problem = message.values.get("problem") if message.text == errors.FOR_PARAM else None
     return problem if isinstance(problem, Message) else message
 
@@ -238,8 +247,8 @@ def is_confirmed(console_request: ConsoleRequest) -> bool:
 def require_confirmed(console_request: ConsoleRequest, next_path: str = "") -> Response | None:
     """Return a redirect to the identity confirmation page, or None if confirmation is not necessary.
 
-    `next_path` is the page to continue with, by default the requested page. The redirect loses a submitted form, so
-    the page with the form must already require confirmation.
+    `next_path` is the page to open next, by default the requested page. The redirect loses a submitted form.
+    Therefore the page with the form must already require confirmation.
     """
     if is_confirmed(console_request):
         return None

@@ -1,4 +1,4 @@
-"""Read event form values from stored events and submitted forms, and convert them to API parameters."""
+"""Reads values of the event form from stored events and submitted forms, and converts them to API parameters."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from kalends.series.rules.repeat import RepeatValues, read_repeat
 from kalends.store import Row
 from kalends.store.sites import Site
 
-# Plain event fields in the form, with defaults for a new event.
+# Plain event fields in the form, with the defaults for a new event.
 PLAIN: Final[Mapping[str, Any]] = {
     **{row.name: "" if row.default is None else row.default for row in EVENT_FIELDS},
     **dict.fromkeys(("show_map", "show_map_link"), True),
@@ -39,9 +39,9 @@ TEXTS: Final = (
 )
 BOOLEANS: Final = ("all_day", "clear_password")
 TICKED: Final = ("true", "1", "on")
-# Long texts are compared by hash, so the form does not contain them twice.
+# Long texts are compared by their hashes, so the form does not contain them twice.
 HASHED: Final = frozenset(["description", "excerpt"])
-# Parameters that describe the image rather than the event.
+# Parameters that describe the image and not the event.
 IMAGE_PARAMS: Final = {"image_alt": "alt_text", "focus_x": "focus_x", "focus_y": "focus_y"}
 DEFAULT_TIMES: Final = ("19:00", "21:00")
 CENTER: Final = "0.5"
@@ -49,14 +49,14 @@ CENTER: Final = "0.5"
 
 @dataclass(slots=True)
 class Pick:
-    """A venue or organizer in the form: the name as typed, and the ID if known."""
+    """A venue or organizer in the form: the name as typed, and the ID if it is known."""
 
     name: str = ""
     id: int = 0
 
     @property
     def reference(self) -> str:
-        """Return the hidden value that identifies the record while its name is unchanged."""
+        """Return the hidden value that identifies the record as long as the name is unchanged."""
         return f"{self.id}|{self.name}" if self.id else ""
 
 
@@ -147,7 +147,7 @@ def _split_times(row: Row) -> dict[str, Any]:
 
 
 def shift_days(values: EventValues, days: int) -> None:
-    """Move an event by a number of days, keeping its local times."""
+    """Move an event by a number of days. Its local times stay the same."""
     for name in ("start_day", "end_day"):
         day = date.fromisoformat(getattr(values, name)) + timedelta(days=days)
         setattr(values, name, day.isoformat())
@@ -155,7 +155,7 @@ def shift_days(values: EventValues, days: int) -> None:
 
 
 def make_copy(values: EventValues) -> EventValues:
-    """Clear the values that a copy does not share with the original event."""
+    """Clear the values that a copy does not take over from the original event."""
     values.slug = values.author = values.publish_day = values.publish_time = values.new_password = ""
     values.plain.update(event_status=SCHEDULED, status_reason="")
     return values
@@ -208,7 +208,7 @@ def _read_pick(name: str, reference: str) -> Pick:
 
 
 def _overlay_params(values: EventValues, form: Mapping[str, Any]) -> None:
-    """Accept API parameters, as sent by the conflict page."""
+    """Accept API parameters, because the conflict page sends them."""
     for side in ("start", "end"):
         if f"{side}_date" in form:
             parts = split_date(_last_text(form[f"{side}_date"]))
@@ -224,7 +224,7 @@ def _overlay_params(values: EventValues, form: Mapping[str, Any]) -> None:
 
 
 def _texts(value: object) -> list[str]:
-    """Return a repeatable field's values as strings; an object counts as its ID."""
+    """Return the values of a repeatable field as strings. An object counts as its ID."""
     entries: list[object] = list(value) if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownArgumentType]
     texts: list[str] = []
     for entry in entries:
@@ -238,7 +238,7 @@ def _is_id_list(value: object) -> bool:
 
 
 def _last_text(value: object) -> str:
-    """Return a field's last value, with LF line endings."""
+    """Return the last value of a field, with LF line endings."""
     if isinstance(value, list):
         value = value[-1] if value else ""  # pyright: ignore[reportUnknownVariableType]
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
@@ -248,7 +248,7 @@ def _last_text(value: object) -> str:
 
 
 def to_params(values: EventValues) -> dict[str, Any]:
-    """Return raw API parameters. Venue, organizer and tag names must already be resolved."""
+    """Return raw API parameters. Names of venues, organizers and tags must already be resolved."""
     params: dict[str, Any] = {
         "title": values.title,
         "all_day": values.all_day,
@@ -293,17 +293,17 @@ def _linked_params(picks: Sequence[Pick], new: Mapping[str, str], name: str) -> 
 
 
 def make_originals(values: EventValues) -> dict[str, Any]:
-    """Return the parameters the form is rendered from, to detect changes."""
+    """Return the parameters with which the form is rendered. They serve to detect changes."""
     params = {**to_params(values), **{name: getattr(values, name) for name in IMAGE_PARAMS}}
     return {name: digest(value) if name in HASHED else value for name, value in params.items() if value}
 
 
 def find_changes(params: Mapping[str, Any], originals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that differ from the originals, which omit empty values."""
+    """Return the parameters that differ from the originals. The originals omit empty values."""
     return {
         name: value
         for name, value in params.items()
-        # An empty password removes the stored password, which the form never contains.
+        # An empty password removes the stored password. The form never contains the stored one.
         if name == "new_password"
         or (digest(value) if value and name in HASHED else value or None) != (originals.get(name) or None)
     }

@@ -1,4 +1,4 @@
-"""Field labels and displayed values for conflicts and the history."""
+"""Field labels, and field values as text, for conflicts and the history."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -14,7 +14,7 @@ from kalends.core.messages import gettext_noop as N_, translator
 from kalends.rendering.cards import STATE_LABELS
 from kalends.rendering.page_locale import PageLocale, make_page_locale
 
-# Parameters that are merged, chosen and shown together as one field.
+# Parameters that are merged, chosen and shown together, as one field.
 GROUPS: Final = {"dates": ("start_date", "end_date", "timezone", "all_day"), "position": ("geo_lat", "geo_lng")}
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
 
@@ -56,18 +56,18 @@ STATUS_NAMES: Final = {
     "future": N_("Scheduled"),
     "trash": N_("In the trash"),
 }
-# Statuses as table filters, in the order a record passes through them.
+# Statuses as table filters, in the order in which a record passes through them.
 STATUS_FILTERS: Final = {
     **{name: STATUS_NAMES[name] for name in ("draft", "pending", "future", "publish", "private")},
     "trash": N_("Trash"),
 }
-# Fields compared word by word. HTML fields are compared as plain text.
+# Fields that are compared word by word. HTML fields are compared as plain text.
 PROSE: Final = ("title", "description", "excerpt", "status_reason")
 EMPTY: Final = N_("Empty")
 
 
 def field_label(kind: Kind, name: str) -> str:
-    """Return a field's label as a message ID. The title field is called "Name" except on events."""
+    """Return a field's label as a message ID. The title field is called "Name" for all kinds but events."""
     if name == kind.title_param and not kind.is_event:
         return N_("Name")
     return LABELS.get(name, name)
@@ -128,7 +128,7 @@ def _linked_text(name: str, value: Any, names: Names, locale: PageLocale) -> str
 
 
 def _entry_text(entry: Any, known: Mapping[int, str]) -> str:
-    """Return a linked record's name. The entry is an ID, a record's data, or a term's name."""
+    """Return the name of a linked record. The entry is an ID, the data of a record, or the name of a term."""
     if isinstance(entry, int):
         return known.get(entry, f"#{entry}")
     if isinstance(entry, dict):
@@ -153,7 +153,7 @@ def _moment_text(value: Any, locale: PageLocale) -> str:
 
 
 def _read_wall(value: Any) -> datetime | None:
-    """Return the local time in a formatted date-time; None if it is malformed."""
+    """Return the local time in a formatted date-time, or None if it is malformed."""
     try:
         return datetime.fromisoformat(str(value)).replace(tzinfo=None)
     except ValueError:

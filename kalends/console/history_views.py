@@ -1,4 +1,4 @@
-"""Show a record's history with changed words, restore revisions, and show the trash."""
+"""Shows a record's history with the words that changed, restores revisions, and shows the trash."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,7 +36,10 @@ TRASH_FIELDS: Final = {"status", "slug"}
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A changed field: its differing words or both values; neither if only the formatting differs."""
+    """A changed field, with either the words that differ or both values.
+
+    It has neither if only the formatting differs.
+    """
 
     label: str
     words: list[Segment]
@@ -84,7 +87,7 @@ async def show_history(console_request: ConsoleRequest) -> Response:
 
 
 async def restore(console_request: ConsoleRequest) -> Response:
-    """Restore a revision, or a record from the trash, under the API's permissions and rules."""
+    """Restore a revision, or a record from the trash, with the permissions and rules of the API."""
     kind, record_id = _find_record(console_request)
     sent = console_request.form_text("revision")
     revision = parse_id(sent)

@@ -1,6 +1,6 @@
-"""Form and table descriptions for each kind of record that events link to, with grouped fields and texts.
+"""Descriptions of the form and the table for each kind of record that events link to.
 
-Views and templates read these descriptions, so a kind needs no separate code.
+Views and templates read these descriptions, so no kind needs separate code.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class FieldGroup:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts that name the kind. Each is complete, because most languages inflect more than the noun."""
+    """Texts that name the kind. Each text is complete, because in most languages more than the noun changes."""
 
     plural: str
     new: str
@@ -72,8 +72,8 @@ class RecordForm:
     kind: Kind
     texts: Texts
     groups: tuple[FieldGroup, ...]
-    event_filter: str  # the parameter that filters events by record
-    columns: tuple[tuple[str, str], ...] = ()  # (column, heading) pairs for extra table columns
+    event_filter: str  # the parameter that selects events by record
+    columns: tuple[tuple[str, str], ...] = ()  # additional columns of the table, as pairs of column and heading
 
     @property
     def path(self) -> str:
@@ -95,7 +95,7 @@ class RecordForm:
 
 
 def _inputs(fields: Sequence[Field], *first: str) -> tuple[FormField, ...]:
-    """Return inputs for plain fields: first the named fields, then the rest in order."""
+    """Return inputs for plain fields: first the named ones, then all others in order."""
     return tuple(
         FormField(
             row.name, row.form.label or row.label, row.form.control, row.form.hint, attributes=row.form.attributes
@@ -264,11 +264,11 @@ MEDIA_FORM: Final = RecordForm(
 )
 
 
-# Form values: texts from a row, and parameters changed by a submitted form.
+# Values of the form: texts from a row, and parameters that a submitted form changes.
 
-# Columns by parameter, where the names differ.
+# Columns by parameter, if their names differ.
 COLUMNS: Final = {"author": "author_id", "image": "image_id", "date": "published_at"}
-# Non-empty defaults for a new record.
+# Defaults for a new record that are not empty.
 DEFAULTS: Final = {"show_map": "true", "show_map_link": "true", "parent": "0", "image": "0"}
 
 
@@ -290,7 +290,7 @@ def read_defaults(form: RecordForm, console_request: ConsoleRequest) -> dict[str
 
 
 def read_submitted(form: RecordForm, submitted: Mapping[str, Any]) -> dict[str, str]:
-    """Return the submitted values as text; if a field is repeated, its last value counts."""
+    """Return the submitted values as text. If a field is repeated, the last value counts."""
     texts: dict[str, str] = {}
     for row in form.fields:
         value = submitted.get(row.name)
@@ -304,9 +304,10 @@ def read_submitted(form: RecordForm, submitted: Mapping[str, Any]) -> dict[str, 
 def find_changes(form: RecordForm, texts: Mapping[str, str], current: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters whose text differs from the current text.
 
-    Unchanged parameters are not sent, so derived values stay derived and other users' changes are not overwritten.
+    Unchanged parameters are not sent. Thus derived values stay derived, and changes by other users are not
+    overwritten.
     """
-    # An empty publication date cannot be cleared.
+    # A publication date cannot be removed, so ignore an empty one.
     return {
         field.name: None if field.control == "number" and not texts[field.name].strip() else texts[field.name]
         for field in form.fields
@@ -336,7 +337,7 @@ def show_value(value: object, field: FormField, zone: str) -> str:
 # Other form data: choices, the chosen image, and event counts.
 
 Choices = list[tuple[str, str]]  # (value, text) pairs
-# Statuses that the form offers in addition to the current one, if the user may set them.
+# Statuses that the form offers, besides the current one, if the user may set them.
 OFFERED_STATUSES: Final = ("draft", "pending", "publish")
 MAX_IMAGES: Final = 11
 
@@ -378,7 +379,7 @@ def list_statuses(console_request: ConsoleRequest, current: str) -> Choices:
 
 
 async def _list_parents(console_request: ConsoleRequest, tx: Transaction, own_id: int) -> Choices:
-    """Return possible parent categories: all except the category itself and its descendants."""
+    """Return the possible parents of a category: all categories except itself and its descendants."""
     choices: Choices = [("0", translator(console_request.language)(N_("None")))]
     skipped_depth: int | None = None
     for entry in await list_tree(tx):

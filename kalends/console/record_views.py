@@ -1,4 +1,4 @@
-"""Create, change, merge, trash, restore and delete venues, organizers, categories and tags in tables and forms."""
+"""Tables and forms for venues, organizers, categories and tags: create, change, merge, trash, restore, delete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,13 +53,13 @@ ORDER_NAMES: Final = {"modified": N_("Last change"), "name": N_("Name")}
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A record in a table. `url` is empty if the user may not edit the record and it has no public page."""
+    """A record in a table. `url` is empty if the user may not edit the record and the record has no public page."""
 
     id: int
     name: str
     url: str
     is_editable: bool
-    count: int  # upcoming events; for a term, published events
+    count: int  # upcoming events or, for a term, published events
     status: str = ""
     modified: str = ""
     cells: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class TableRow:
 
 
 async def show_table(console_request: ConsoleRequest) -> Response:
-    """Show a page of records; without a search, categories form a tree."""
+    """Show a page of records. Unless there is a search, categories form a tree."""
     form = find_form(console_request)
     query = {name: console_request.query_value(name) for name in ("search", "status", "sort", "page")}
     async with console_request.transaction() as tx:
@@ -169,7 +169,7 @@ LIST_ROUTES: Final = (
 )
 
 
-# Error statuses shown in the form with the submitted values. Other errors get a separate page.
+# Errors with these statuses are shown in the form with the submitted values; all others get a separate page.
 FORM_ERRORS: Final = (400, 409, 429)
 
 
@@ -181,7 +181,7 @@ async def show_new(console_request: ConsoleRequest) -> Response:
 
 
 async def create(console_request: ConsoleRequest) -> Response:
-    """Create a record, or show the identical published record that the API returns instead."""
+    """Create a record. If the API returns an identical published record instead, show that record."""
     form = find_form(console_request)
     defaults = read_defaults(form, console_request)
     texts = {**defaults, **read_submitted(form, console_request.form)}
@@ -193,7 +193,7 @@ async def create(console_request: ConsoleRequest) -> Response:
             raise
         return await show_form(console_request, form, texts, error=error)
     is_new = outcome.status == 201
-    # The existing record might belong to another user.
+    # The existing record may belong to another user.
     path = f"{form.path}/{outcome.body['id']}" if is_new or console_request.has_role("editor") else form.path
     return redirect(path, "saved" if is_new else "existing")
 
@@ -204,7 +204,7 @@ async def show_record(console_request: ConsoleRequest) -> Response:
 
 
 async def save(console_request: ConsoleRequest) -> Response:
-    """Save the changed fields, merged with other users' changes since the form was shown."""
+    """Save the changed fields, merged with changes that other users have made since the form was shown."""
     form, row = find_form(console_request), await read_editable(console_request)
     submitted, base = read_submitted(form, console_request.form), await read_base(console_request, form, row)
     changes = read_choices(console_request.form)
@@ -221,7 +221,7 @@ async def save(console_request: ConsoleRequest) -> Response:
 
 
 async def read_base(console_request: ConsoleRequest, form: RecordForm, row: Row) -> dict[str, str]:
-    """Return the form's original values, or the current values if the change log no longer contains them."""
+    """Return the original values of the form, or the current values if the change log no longer has them."""
     zone, revision = console_request.site.timezone, read_revision(console_request)
     if revision is None or revision == row["revision"]:
         return read_row(form, row, zone)
@@ -260,7 +260,7 @@ def read_id(console_request: ConsoleRequest) -> int:
 
 
 def read_revision(console_request: ConsoleRequest) -> int | None:
-    """Return the revision the form was rendered from; None if it was not sent."""
+    """Return the revision with which the form was rendered, or None if the form did not send it."""
     return parse_id(console_request.form_text("base_revision"))
 
 
@@ -276,13 +276,13 @@ async def read_editable(console_request: ConsoleRequest) -> Row:
 
 
 async def perform_on_record(console_request: ConsoleRequest, operation: Any) -> None:
-    """Run an API operation on the record in the path, if it still has the form's revision."""
+    """Run an API operation on the record in the path, if the record still has the revision of the form."""
     kind, revision = find_form(console_request).kind, read_revision(console_request)
     await console_request.perform(operation, kind, {}, record_id=read_id(console_request), revision=revision)
 
 
 def make_map_url(console_request: ConsoleRequest, texts: Mapping[str, str]) -> str:
-    """Return a venue's map URL; empty without a position or a tile server."""
+    """Return the URL of a map of a venue, or "" if there is no position or no tile server."""
     latitude, longitude = texts.get("geo_lat", ""), texts.get("geo_lng", "")
     if not (console_request.map_settings.tiles_url and latitude and longitude):
         return ""
@@ -351,10 +351,10 @@ EDIT_ROUTES: Final = (
 )
 
 
-# Merging a record into another record of the same kind: choose the target, confirm, merge.
+# Merging a record into another one of the same kind: choose the target, confirm, merge.
 
 MAX_CANDIDATES: Final = 20
-# Fields excluded from the comparison: they describe the record, not the place or the people.
+# Fields that are not compared, because they describe the record and not the place or the people.
 UNCOMPARED: Final = {"image", "author", "date"}
 
 
@@ -366,7 +366,7 @@ class Comparison:
 
 
 async def show_merge(console_request: ConsoleRequest) -> Response:
-    """Show a search for the target or, with `?into=ID`, both records side by side."""
+    """Show a search for the target. With `?into=ID`, show both records side by side."""
     form, row = find_form(console_request), await read_editable(console_request)
     if console_request.query_value("into"):
         return await _show_confirmation(console_request, form, row)
@@ -380,7 +380,7 @@ async def show_merge(console_request: ConsoleRequest) -> Response:
 
 
 async def merge(console_request: ConsoleRequest) -> Response:
-    """Merge the record. A large merge uses several transactions, so other users can write in between."""
+    """Merge the record. A large merge uses several transactions, so that other users can write in between."""
     form = find_form(console_request)
     values = read_params((INTO,), console_request.form)
     outcome = None
@@ -428,7 +428,7 @@ def _compare(form: RecordForm, row: Row, target: Row, zone: str) -> list[Compari
 async def _find_candidates(
     console_request: ConsoleRequest, tx: Transaction, form: RecordForm, row: Row, search: str
 ) -> list[TableRow]:
-    """Find possible targets by the search text or, if empty, by a word from the record's name."""
+    """Find possible targets by the search text. If it is empty, search for a word from the record's name."""
     words = search or next((word for word in show_name(form.kind, row).split() if word.isalnum()), "")
     query = {"search": words, "status": "publish" if form.kind.is_post else ""}
     values = {**read_list_values(form.kind, query), "per_page": MAX_CANDIDATES + 1}

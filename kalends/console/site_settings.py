@@ -1,4 +1,4 @@
-"""Site settings: general settings, and appearance with logo, contrast check and preview."""
+"""Site settings: general settings, and the appearance with a logo, a contrast check and a preview."""
 
 import base64
 import hashlib
@@ -67,7 +67,7 @@ REGIONAL: Final = (
 
 
 def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
-    """Return the choices by setting, including current values that would not be offered otherwise."""
+    """Return the choices for each setting. Include the current value even if it would not be offered otherwise."""
     language, site = console_request.language, console_request.site
     translate = translator(language)
     weekdays = make_page_locale(language, site.language, translate).weekdays(1)
@@ -84,7 +84,7 @@ def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
 
 @cache
 def list_zones() -> tuple[str, ...]:
-    """Return UTC and the current names of place-based time zones."""
+    """Return UTC, and the current names of time zones that stand for a place."""
     return ("UTC", *sorted(name for name in zone_names() if name.startswith(REGIONS) and read_zone(name) == name))
 
 
@@ -104,7 +104,7 @@ def _name_language(tag: str) -> str:
     return name[0].upper() + name[1:]
 
 
-# Notes on accent colors: which color the pages use, and its contrast with the background.
+# Notes on accent colors: the color that pages use, and its contrast with the background.
 
 BACKGROUNDS: Final = {"light": LIGHT_BACKGROUND, "dark": DARK_BACKGROUND}
 KEPT: Final = {
@@ -134,7 +134,7 @@ ADJUSTED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ContrastNote:
-    """The color used on a background, and a sentence about it."""
+    """The color that pages use on a background, and a sentence about this color."""
 
     background: str
     colour: str
@@ -160,7 +160,7 @@ def _make_note(name: str, chosen: str, theme: str, language: str) -> ContrastNot
     return ContrastNote(theme, used, Message(text, colour=used, used=ratios[0], chosen=ratios[1]))
 
 
-# Site logo, chosen from the media library.
+# The logo of the site, chosen from the media library.
 
 MAX_SHOWN: Final = 12
 
@@ -181,7 +181,7 @@ async def list_logos(console_request: ConsoleRequest, tx: Transaction) -> list[L
 async def store_logo(console_request: ConsoleRequest) -> tuple[dict[str, Any], str | Message]:
     """Store an uploaded image in the library.
 
-    Return the other form fields, and either the setting's value or the reason the image was rejected.
+    Return the other form fields, and either the value for the setting or the reason why the image was rejected.
     """
     library, site_id = console_request.state.library, console_request.site.id
     if library is None:
@@ -204,14 +204,17 @@ async def store_logo(console_request: ConsoleRequest) -> tuple[dict[str, Any], s
 
 
 def _make_logo(item: MediaItem, context: OperationContext) -> Logo:
-    """Return an image as a logo. For the site's images, the value is a path, so it works on every host."""
+    """Return an image as a logo.
+
+    If the image belongs to the site, the value is a path, so that it works on every host.
+    """
     own = f"{context.base_url}{MEDIA_PATH}"
     value = item.url.removeprefix(context.base_url) if item.url.startswith(own) else item.url
     thumbnail = item.sizes.get("thumbnail", {}).get("url", item.url)
     return Logo(value, thumbnail, item.alt_text or item.title)
 
 
-# The public calendar with unsaved settings, for a frame on the settings page.
+# The public calendar with unsaved settings, shown in a frame on the settings page.
 
 PREVIEWED: Final = ("logo_url", "accent", "second_accent", "fonts", CUSTOM_CSS)
 STYLE_SOURCE: Final = "style-src 'self'"
@@ -230,7 +233,7 @@ async def render_preview(console_request: ConsoleRequest, settings: Mapping[str,
 
 
 def _replace_settings(site: Site, values: dict[str, Any]) -> Site:
-    """Return the site with these settings. The page embeds new custom CSS instead of the saved CSS."""
+    """Return the site with these settings. If custom CSS is new, the page embeds it instead of the saved CSS."""
     changes = {key: value for key, value in values.items() if key != CUSTOM_CSS}
     if CUSTOM_CSS in values:
         changes["custom_css_hash"] = ""
@@ -241,7 +244,7 @@ def _respond(page: PageResponse, css: str) -> Response:
     body = page.body.decode() if isinstance(page.body, bytes) else page.body
     headers = {**page.headers, "Cache-Control": "private, no-store", "X-Robots-Tag": "noindex"}
     if css:
-        # Custom CSS cannot contain `<`, so it cannot end the element; the policy allows exactly this text.
+        # Custom CSS cannot contain `<`, so it cannot end the element. The policy allows exactly this CSS.
         body = body.replace("</head>", f"<style>{css}</style>\n</head>", 1)
         digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
         policy = headers["Content-Security-Policy"]
@@ -302,7 +305,7 @@ GENERAL_GROUP: Final = Group(SETTINGS, "settings.html", tuple(key for key in LAB
 
 
 async def upload_logo(console_request: ConsoleRequest) -> Response:
-    """Add an image to the library and select it as the logo, keeping the form's other values."""
+    """Add an image to the library, and select it as the logo. Keep the other values of the form."""
     console_request.form, result = await store_logo(console_request)
     values = APPEARANCE_GROUP.select(_read_form(console_request))
     if isinstance(result, Message):
@@ -339,7 +342,8 @@ async def _save(console_request: ConsoleRequest, group: Group) -> Response:
         is_outdated = console_request.form_text("version") != _make_version(current)
         problems = _find_risks(console_request, changed) | site_options.find_problems(changed)
         is_rejected = bool(problems) or (bool(changed) and is_outdated)
-        # E-mail links use this address, and it is the default sender domain, so changing it requires confirmation.
+        # Links in e-mails use this address, and it determines the default sender domain, so changing it needs
+        # confirmation.
         unproven = require_confirmed(console_request) if "base_url" in changed else None
         if changed and not is_rejected and unproven is None:
             await site_options.set_several(tx, changed, console_request.actor.user_id)
@@ -366,7 +370,7 @@ async def _announce_address(console_request: ConsoleRequest, tx: Transaction, fo
 
 
 def _find_risks(console_request: ConsoleRequest, changed: Mapping[str, str]) -> dict[str, Message]:
-    """Return problems with an unconfirmed new address, and with a file that was chosen but not uploaded."""
+    """Return the problems with a new address that is not confirmed, and with a file that was not uploaded."""
     problems: dict[str, Message] = {}
     if "base_url" in changed and console_request.form_text("confirm_base_url") != "true":
         problems["base_url"] = Message("Check the box to confirm the new address.")
@@ -376,7 +380,7 @@ def _find_risks(console_request: ConsoleRequest, changed: Mapping[str, str]) -> 
 
 
 def _read_form(console_request: ConsoleRequest) -> dict[str, str]:
-    """Return the submitted settings with LF line endings; browsers send CR LF."""
+    """Return the submitted settings. Browsers send CR LF line endings; return LF."""
     return {
         key: console_request.form_text(key).replace("\r\n", "\n") for key in LABELS if key in console_request.form
     }
@@ -388,7 +392,7 @@ def _read_query(console_request: ConsoleRequest) -> dict[str, str]:
 
 
 def _make_version(values: Mapping[str, str]) -> str:
-    """Return a hash of the settings, to detect concurrent edits."""
+    """Return a hash of the settings. It serves to detect concurrent edits."""
     return blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
 
 
@@ -400,7 +404,7 @@ async def _page(
     *,
     is_outdated: bool = False,
 ) -> Response:
-    """Show a settings page with the saved values, or with unsaved submitted values."""
+    """Show a settings page with the saved values, or with submitted values that have not been saved."""
     async with console_request.transaction() as tx:
         saved = await site_options.read_settings(tx)
         logos = await list_logos(console_request, tx) if group is APPEARANCE_GROUP else []

@@ -1,4 +1,4 @@
-"""Demo towns and dates, and chunks of event, series and link rows for COPY, which loads millions in minutes."""
+"""Demo towns and dates, and rows of events, series and links in chunks for COPY, which loads millions in minutes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ _MIDDLE: Final = 1 << (_BITS - 1)
 def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
     """Return each event's publication time and day, packed into one number, in publication order.
 
-    Editors enter events weeks ahead, so IDs follow the calendar only roughly, as on a real site. Packing two numbers
-    into one keeps two million entries small and fast to sort.
+    Editors enter events weeks ahead. As on a real site, the order of IDs is therefore only roughly the order of
+    dates. Packing two numbers into one makes two million entries small and fast to sort.
     """
     days = [-1 - int(chance() * DAYS_BACK) for _ in range(past)]
     days += [int(DAYS_AHEAD * chance() ** 2.5) for _ in range(upcoming)]
@@ -37,7 +37,7 @@ def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
 
 
 def unpack(plan: int) -> tuple[int, int]:
-    """Return the seconds from the start of today to publication, and the days from today to the event."""
+    """Return the seconds from the start of today to the publication, and the days from today to the event."""
     return plan >> _BITS, (plan & ((1 << _BITS) - 1)) - _MIDDLE
 
 
@@ -55,7 +55,7 @@ def choose_span(chance: Chance, theme: Theme, midnight: datetime, zone: str) -> 
     """Choose an event's start and end, and whether it lasts all day."""
     roll = chance()
     if theme.category == "Exhibitions" and roll < 0.12:
-        # Exhibitions run for weeks, a few for most of a year.
+        # Exhibitions run for weeks, and a few of them for most of a year.
         days = int(14 + 110 * chance() ** 2) if roll < 0.115 else 150 + int(200 * chance())
         return _span(midnight, midnight + timedelta(days=days), zone, True), True
     if roll > 0.94:
@@ -210,7 +210,7 @@ class EventBuilder:
         return ("draft" if draw < 0.01 else "pending" if draw < 0.015 else "private"), False
 
     def _pick_few[T](self, records: list[T], *, none_below: float, two_above: float) -> list[T]:
-        """Choose up to two venues or organizers, some much more often than others."""
+        """Choose up to two venues or organizers. Some are chosen much more often than others."""
         draw = self.chance()
         if draw < none_below or not records:
             return []
@@ -242,9 +242,9 @@ class EventBuilder:
         return slug
 
     def make_uid(self, published_at: datetime, event_id: int) -> str:
-        """Return a version 7 UUID for the publication time, reproducible from the seed.
+        """Return a version 7 UUID for the publication time. The same seed gives the same UUID.
 
-        The event ID keeps it unique if a site is seeded twice with the same seed.
+        The event ID makes the UUID unique even if a site is seeded twice with the same seed.
         """
         milliseconds = (published_at - _EPOCH) // timedelta(milliseconds=1)
         low = int(self.chance() * (1 << 40)) << 34 | event_id
@@ -402,10 +402,10 @@ def _read_town(line: str) -> Town:
 TOWNS: Final = tuple(_read_town(line) for line in _TOWNS.split("\n") if line)
 
 
-# Weekly series with 5 to 35 dates, 20 on average, around today.
+# Weekly series have 5 to 35 dates around today, 20 on average.
 
 AVERAGE_DATES: Final = 20
-MAX_DISTANCE: Final = 100  # days between today and the first date
+MAX_DISTANCE: Final = 100  # maximum number of days between today and the first date
 SERIES_CHUNK: Final = 500
 SERIES_COLUMNS: Final = (
     "site_id", "id", "uid", "revision", "author_id", "status", "slug", "published_at", "modified_utc", "title",
@@ -416,7 +416,7 @@ DATE_COLUMNS: Final = (*EVENT_COLUMNS, "series_id", "slot")
 
 @dataclass(frozen=True, slots=True)
 class SeriesChunk:
-    """Rows for series, their dates and the dates' links; `log` entries hold the kind, ID, revision and cause."""
+    """Rows of series, dates and the dates' links. Entries in `log` contain kind, ID, revision and cause."""
 
     series: list[Row] = field(default_factory=list[Row])
     dates: Chunk = field(default_factory=Chunk)
@@ -424,7 +424,7 @@ class SeriesChunk:
 
 
 def plan_series(chance: Chance, count: int) -> list[int]:
-    """Return each series' publication time and first day, packed into one number."""
+    """Return the publication time and the first day of each series, packed into one number."""
     days = [int((2 * chance() - 1) * MAX_DISTANCE) for _ in range(count)]
     return [pack((min(day, 0) - 30) * DAY_SECONDS + int(chance() * DAY_SECONDS), day) for day in days]
 
@@ -440,7 +440,7 @@ def build_series_chunk(builder: EventBuilder, plans: list[int], last_id: int, la
 
 
 def _add_series(chunk: SeriesChunk, builder: EventBuilder, base: Chunk) -> None:
-    """Add a series that repeats the only event in `base` and takes over its ID and revision."""
+    """Add a series that repeats the only event in `base`. The series takes over the event's ID and revision."""
     first: dict[str, Any] = dict(zip(EVENT_COLUMNS, base.events[0], strict=True))
     slug = first["slug"] or builder.free_slug(str(first["id"]))
     part = _choose_part(builder.chance, first)

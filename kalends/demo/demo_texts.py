@@ -1,7 +1,7 @@
 """Word lists, and the titles and descriptions made from them, each with its folded form for search.
 
-Even two million descriptions consist of only a few thousand pieces, each folded once. The generator uses only
-`random()`, because its sequence is the same in all Python versions.
+Even two million descriptions consist of only a few thousand pieces, and each piece is folded only once. The generator
+uses only `random()`, because the sequence of this function is the same in all Python versions.
 """
 
 import re
@@ -16,7 +16,7 @@ from kalends.core.slugs import make_slug
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """An event type. `hours` are typical starting hours, `lengths` typical durations in minutes."""
+    """A type of event. `hours` are typical starting hours, and `lengths` typical durations in minutes."""
 
     category: str
     tags: tuple[str, ...]
@@ -220,7 +220,7 @@ MORE_TAGS: Final = _split(
 
 Chance = Callable[[], float]
 
-# Description pieces per theme, and titles per theme and town.
+# Number of description pieces per theme, and of titles per theme and town.
 PIECES_PER_THEME: Final = 300
 TITLES_PER_TOWN: Final = 60
 MIN_WORDS: Final = 40
@@ -252,7 +252,7 @@ def read_text(written: str) -> Text:
 
 
 def fill(template: str, chance: Chance, names: Mapping[str, str]) -> str:
-    """Fill each slot with one of its words, capitalized if the slot name is."""
+    """Fill each slot with one of the words for it. If the name of the slot is capitalized, capitalize the word."""
 
     def word(slot: re.Match[str]) -> str:
         name = slot[1].lower()
@@ -269,7 +269,7 @@ def fill_sentence(template: str, chance: Chance, names: Mapping[str, str]) -> st
 
 
 class Writer:
-    """Generates titles and descriptions; the same random sequence gives the same texts."""
+    """Generates titles and descriptions. The same random sequence gives the same texts."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -308,11 +308,11 @@ class Writer:
         return text
 
     def _halves(self, theme: Theme, half: int) -> list[tuple[Text, Text]]:
-        """Return pieces from every other template, because consecutive pieces must not repeat each other."""
+        """Return pieces from every second template, because two pieces in a row must not use the same one."""
         return [self._piece(theme.sentences[half::2], GENERAL[half::2]) for _ in range(PIECES_PER_THEME // 2)]
 
     def _piece(self, own: Sequence[str], general: Sequence[str]) -> tuple[Text, Text]:
-        """Compose two to four sentences from different templates; return the first and the whole text."""
+        """Compose two to four sentences from different templates. Return the first sentence and the whole text."""
         chance = self._chance
         templates = [*self._sample(own), *self._sample(general)]
         sentences = [fill_sentence(template, chance, {}) for template in templates]

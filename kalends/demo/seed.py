@@ -1,7 +1,7 @@
 """`kalends seed`: add demo records to a site; the same seed gives the same records.
 
-Venues, organizers and terms are added one by one, as in the API. Events are loaded in chunks by COPY; the API's
-functions compute their derived columns.
+Venues, organizers and terms are added one by one, as in the API. COPY loads events in chunks; the derived columns are
+computed by the same functions as in the API.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ MAX_EVENTS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """Number of records per kind; None derives it from the number of events."""
+    """Number of records per kind. If a number is None, it is derived from the number of events."""
 
     events: int
     upcoming: int | None = None
@@ -74,7 +74,7 @@ class DemoCounts:
 
 
 def resolve_counts(options: DemoOptions) -> DemoCounts:
-    """Derive missing counts. Small sites have mostly upcoming events, large sites mostly past events."""
+    """Derive missing counts. On small sites, most events are upcoming; on large sites, most are past."""
     events = options.events
     upcoming = options.upcoming
     if upcoming is None:
@@ -110,11 +110,14 @@ def parse_upcoming(text: str, events: int) -> int | None:
 async def seed(
     database_url: str, site_key: str | int, options: DemoOptions, on_progress: ProgressCallback
 ) -> DemoCounts:
-    """Add demo records to the site with this host name or ID; return the number of records per kind."""
+    """Add demo records to the site with this host name or ID. Return the number of records per kind."""
     counts = resolve_counts(options)
 
     def start_of_today(site: Site) -> datetime:
-        """Return the start of today, used as the current time to make all runs on one day agree."""
+        """Return the start of today.
+
+        It serves as the current time, so all runs on the same day give the same result.
+        """
         today = options.today or date.today()  # noqa: DTZ011  The local day of the operator.
         return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
@@ -184,7 +187,7 @@ async def _copy_series(
 async def _copy_events(
     load: BulkLoad, builder: EventBuilder, plans: list[int], on_progress: ProgressCallback
 ) -> None:
-    """Generate each chunk while the database loads the previous one."""
+    """Generate each chunk while the database is loading the previous one."""
     changes = load.transaction.changes
 
     def build(offset: int) -> Chunk:
@@ -209,7 +212,7 @@ async def _copy_events(
         )
         chunk = await next_chunk
         on_progress("events", min(offset + CHUNK, len(plans)), len(plans))
-    # The change log already has these entries; only the last revision and ID must advance.
+    # The change log already has these entries, so only the last revision and ID must advance.
     changes.last_post_id += len(plans)
     changes.revision += len(plans)
 
@@ -222,7 +225,7 @@ class _LinkedRecords:
     counts: DemoCounts
 
     async def add_categories(self) -> dict[str, list[int]]:
-        """Add the categories; return the ID of each theme's category, followed by its children's IDs."""
+        """Add the categories. Return the ID of each theme's category, followed by the IDs of its children."""
         known = await bulk_load.find_term_ids(self.context.transaction, "categories")
         tops = [theme.category for theme in THEMES][: max(self.counts.categories, 1)]
         ids = {name: [await self._ensure_term("categories", known, name)] for name in tops}
@@ -239,7 +242,7 @@ class _LinkedRecords:
         return {name: await self._ensure_term("tags", known, name) for name in names[: self.counts.tags]}
 
     async def _ensure_term(self, kind: str, known: dict[str, int], name: str, **extra: object) -> int:
-        """Return the ID of the term with this name, creating the term if necessary."""
+        """Return the ID of the term with this name. Create the term if necessary."""
         if fold(name) not in known:
             known[fold(name)] = await self._add(kind, {"name": name, **extra})
         return known[fold(name)]
@@ -249,7 +252,7 @@ class _LinkedRecords:
         return [await self._add_venue(n, pick(self.chance, towns)) for n in range(self.counts.venues)]
 
     def _weight_towns(self) -> list[Town]:
-        """Return the towns to choose from, mostly in the site's time zone."""
+        """Return the towns to choose from. Most of them are in the site's time zone."""
         near = [town for town in TOWNS if town.zone == self.context.transaction.site.timezone]
         return near * (4 * len(TOWNS) // len(near)) + list(TOWNS) if near else list(TOWNS)
 

@@ -193,7 +193,7 @@ def accepts_gzip(header: str) -> bool:
 # The cache does not store these headers, because they are set separately for each response.
 UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"age", b"x-kalends-ignored-params")
 
-# Causes of a 503 although the database is available: all connections for this kind of request are in use.
+# Causes of status 503 if the database is available, but all connections for this kind of request are in use.
 STARVED: Final = frozenset({"too_many_requests", "pool_exhausted"})
 # For this many seconds after it becomes outdated, a response may be sent to requests that get no connection.
 MAX_OUTDATED_SECONDS: Final = 60
@@ -314,7 +314,7 @@ class CachedResponse:
         return True
 
     def judge(self, changes: Sequence[Touched], now: datetime, max_age: float) -> LastKnown:
-        """Return the response if it may be used in spite of later changes; otherwise return the reason why not."""
+        """Return the response if it may be used despite later changes; otherwise return the reason."""
         # An image is public as long as a public record uses it, and the change log does not show when that ends.
         if not self.tags or any(tag.partition("/")[0] == "media" for tag in self.tags):
             return LastKnown(UNKNOWN)

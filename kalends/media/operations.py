@@ -1,4 +1,4 @@
-"""Creates and deletes images, which require steps for their files that other records do not need."""
+"""Creates and deletes images. Unlike other records, images need extra steps for their files."""
 
 import asyncio
 import os

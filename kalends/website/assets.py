@@ -1,7 +1,7 @@
-"""Styles, scripts and the icon. Their names contain a content hash, so they can be cached forever.
+"""Styles, scripts and the icon. File names contain a hash of the content, so responses can be cached forever.
 
-A site's style sheets begin with its theme: fonts, and accent colors adjusted for contrast on light and dark
-backgrounds.
+The style sheets of a site begin with the site's theme: fonts, and accent colors adjusted for contrast on light and
+dark backgrounds.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ TYPES: Final = {
 }
 # Style sheets with a site's theme, and their source files. The console needs only the design system.
 _SHEETS: Final = {"site": ("design.css", "site.css"), "design": ("design.css",)}
-# The name contains the theme, so any server process can build the file.
+# The name contains the theme, so that any server process can build the file.
 _STYLE: Final = re.compile(
     r"(?P<sheet>site|design)\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<fonts>[a-z]+))?\.css"
 )
@@ -106,7 +106,7 @@ def _files() -> dict[str, bytes]:
 
 
 def minify(path: Path) -> bytes:
-    """Minify a static file, except for Leaflet and the rich-text editor, which are already minified."""
+    """Minify a static file. Leaflet and the rich-text editor are already minified."""
     is_minified = path.name.startswith("leaflet") or path.name == "rich-text.js"
     minifier = None if is_minified else MINIFIERS.get(path.suffix)
     return minifier(path.read_bytes()) if minifier else path.read_bytes()

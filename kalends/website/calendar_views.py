@@ -37,14 +37,14 @@ from kalends.website.models.week import HourGrid, make_hour_grid
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekendPage, WeekPage
 
 DAY: Final = timedelta(days=1)
-# Each combination limits events per day below the bars, stacked bars, and agenda days on small screens. The page uses
-# the first combination that fits its size budget.
+# Each combination limits three things: events per day below the bars, stacked bars, and agenda days on small screens.
+# A page uses the first combination that fits the size budget.
 MONTH_SIZES: Final = (
     (3, 5, 6), (2, 4, 5), (2, 3, 5), (1, 3, 4), (1, 2, 4), (1, 1, 4), (1, 1, 2), (1, 1, 1), (0, 1, 1),
 )  # fmt: skip
 MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 40
-# Maximum number of events side by side and per day, for increasingly full weeks.
+# Maximum number of events side by side and per day. The fuller a week is, the lower the limits.
 WEEK_LIMITS: Final = ((3, MAX_PER_WEEK_DAY), (2, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
 MAX_WEEKEND_EVENTS: Final = 60
 MAX_RUNNING: Final = 12  # events that started before the weekend
@@ -56,7 +56,7 @@ MAX_WEEKEND: Final = 4
 async def show_month(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show a month, the current one by default. A full month lists fewer events per day to keep the page small."""
+    """Show a month, by default the current one. A full month lists fewer events per day to keep the page small."""
     page = make_page_context(page_request, context, keep_dates=False)
     month = read_day(f"{path_params['month']}-01") if "month" in path_params else page.today.replace(day=1)
     last_day = (month.replace(day=28) + 4 * DAY).replace(day=1) - DAY
@@ -72,7 +72,7 @@ async def show_month(
         excess = measure_month(layout, page_request.highlights) / MAX_ENTRIES_BYTES
         if excess <= 1 or at == last_size:
             break
-        # Each combination is about seven eighths the size of the previous one.
+        # Each combination yields about seven eighths of the size of the previous one.
         at = min(last_size, at + max(1, int(5 * log2(excess))))
     model = MonthPage(
         title=heading,
@@ -211,7 +211,7 @@ async def show_weekend(
 
 
 def read_day(text: str) -> date:
-    """Parse a day from the path; raise 404 if it does not exist or has no page."""
+    """Parse the day in a path. Raise 404 if the day does not exist or has no page."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -222,7 +222,7 @@ def read_day(text: str) -> date:
 
 
 def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries: list[Entry]) -> HourGrid:
-    """Arrange a week. A full week shows fewer events to keep the page small."""
+    """Arrange a week. If the week is full, show fewer events to keep the page small."""
     zone = page.site.timezone
     grids = (
         make_hour_grid(
@@ -237,7 +237,7 @@ def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries:
 
 
 def _list_cache_tags(context: OperationContext) -> tuple[str, ...]:
-    """Return the cache tags for a page that shows events' titles, times and statuses but no descriptions."""
+    """Return the cache tags for a page that shows titles, times and statuses of events, but no descriptions."""
     return caching.tags_for_shown(EVENTS, context.values, [])
 
 
@@ -246,7 +246,8 @@ async def _find_neighbors(
 ) -> tuple[date | None, date | None]:
     """Return the nearest days with events before and after a period.
 
-    If an event continues past either end, the adjacent day has that event, so no query is needed.
+    If an event continues past the start or end of the period, the day next to it has this event, so no query is
+    needed.
     """
     before: date | None = first - DAY
     if not any(begin < first for begin, _ in spans):
@@ -264,7 +265,10 @@ def _make_link(
 
 
 async def load_highlights(page_request: PageRequest, context: OperationContext) -> Highlights:
-    """Return the home page highlights; none if the page is embedded, filtered or not the first page of a list."""
+    """Return the highlights of the home page.
+
+    There are none if the page is embedded, filtered or not the first of a list.
+    """
     if page_request.embedded or context.values:
         return Highlights()
     page = make_page_context(page_request, context)

@@ -1,6 +1,6 @@
 """The request for a public page or feed, its route, and the context that its views share.
 
-Templates escape all values that are not `Markup`; records are never templates.
+Templates escape all values that are not `Markup`. Records are never used as templates.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ from kalends.website import assets
 from kalends.website.models.page_parts import WHOLE_API, ApiAddress, Highlights, make_discovery
 from kalends.website.pages import CategoryLink, CategoryNav, LanguageLink, Layout, Page
 
-# Path parts for route patterns.
+# Parts of paths, for route patterns.
 SLUG: Final = r"(?P<slug>[^/]+)"
 PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
 MONTH: Final = r"(?P<month>\d{4}-\d\d)"
@@ -57,7 +57,7 @@ class MapSettings:
 
 @dataclass(slots=True, kw_only=True)
 class PageRequest(RequestContext["PageRoute"]):
-    """A request for a public page or feed, always served as an anonymous user."""
+    """A request for a public page or feed. The response is always the one for anonymous users."""
 
     map_settings: MapSettings
     routes: "PageRoutes" = field(default_factory=lambda: PageRoutes((), ()))
@@ -65,7 +65,7 @@ class PageRequest(RequestContext["PageRoute"]):
     embedded: bool = False
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     sent_query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # including unknown parameters
-    is_moved: bool = False  # whether a parameter of an old address causes a redirect
+    is_moved: bool = False  # whether a parameter of an old address leads to a redirect
     filters: ResolvedFilters = field(default_factory=ResolvedFilters)
     highlights: Highlights = field(default_factory=Highlights)  # for the home page only
 
@@ -76,7 +76,7 @@ class PageRequest(RequestContext["PageRoute"]):
 
     @property
     def error_language(self) -> str:
-        """Return the client's preferred language, for errors without a page, such as feed errors."""
+        """Return the client's preferred language, for errors that are not shown as pages, such as errors in feeds."""
         headers = self.request.headers
         return messages.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
 
@@ -92,7 +92,7 @@ class PageRequest(RequestContext["PageRoute"]):
 
 @dataclass(frozen=True, slots=True)
 class PageResponse:
-    """A view's response body, with its expiry and cache tags."""
+    """The body of a view's response, with the response's expiry and cache tags."""
 
     body: str | bytes
     media_type: str
@@ -110,7 +110,8 @@ PageView = Callable[[PageRequest, OperationContext, dict[str, str]], Awaitable[P
 class PageRoute:
     """A path pattern and its view.
 
-    If `is_page`, errors are shown as HTML pages. If `kind` is set, the path contains a record slug of that kind.
+    If `is_page`, errors are shown as HTML pages. If `kind` is set, the path contains the slug of a record of this
+    kind.
     """
 
     pattern: str
@@ -119,8 +120,8 @@ class PageRoute:
     is_page: bool = True
     accepts_post: bool = False
     kind: Kind | None = None
-    is_feed: bool = False  # rendering takes seconds, so concurrency is limited
-    embeds: bool = False  # available below /embed too, where other sites may frame it
+    is_feed: bool = False  # rendering takes seconds, so only a few run at the same time
+    embeds: bool = False  # whether it is available below /embed too, where other sites may frame it
     extra_names: tuple[str, ...] = ()  # query parameters that the view reads from the request
     known_names: frozenset[str] = field(init=False)
     corrections: Corrections = NO_CORRECTIONS
@@ -132,7 +133,7 @@ class PageRoute:
 
 @dataclass(frozen=True, slots=True)
 class PageRoutes:
-    """All pages and feeds, and the calendars that page addresses return with `?ical=1`."""
+    """All pages and feeds, and the calendars at the addresses of pages with `?ical=1`."""
 
     pages: tuple[PageRoute, ...]
     calendars: tuple[PageRoute, ...]
@@ -192,11 +193,11 @@ class PageContext:
 
     @property
     def midnight(self) -> datetime:
-        """Return the end of the site's current day, when pages expire even if nothing was written."""
+        """Return the end of the site's current day. Pages expire then, even if nothing was written."""
         return times.next_midnight(self.context.transaction.now, self.site.timezone)
 
     def find_day(self, name: str) -> date | None:
-        """Return a date parameter's day in the site's time zone; None if absent or out of range."""
+        """Return the day of a date parameter in the site's time zone, or None if it is absent or out of range."""
         value: DateInput | None = self.context.values.get(name)
         if value is None:
             return None
@@ -214,7 +215,10 @@ class PageContext:
 def make_page_context(
     page_request: PageRequest, context: OperationContext, *, keep_dates: bool = True
 ) -> PageContext:
-    """Build a page's context; without `keep_dates`, the path determines the period and date filters are dropped."""
+    """Build the context of a page.
+
+    Without `keep_dates`, the path determines the period, and date filters are dropped.
+    """
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     filters = [
@@ -235,7 +239,7 @@ def make_page_context(
 
 
 def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Replace slugs with IDs and places with coordinates, for links that must survive renames (feeds, embeds)."""
+    """Replace slugs with IDs, and places with coordinates, for links that must survive renames (feeds, embeds)."""
     for name, value in filters:
         if name == "near":
             if resolved.place:
@@ -244,7 +248,7 @@ def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]
         named = resolved.named.get(base_name(name), {})
         entries = [entry.strip() for entry in value.split(",")] if named else []
         ids = [named[key].id for entry in entries for key in (entry, parse_id(entry) or 0) if key in named]
-        # Keep unknown values: the record may be restored.
+        # Keep unknown values, because the record may be restored.
         yield name, ",".join(map(str, ids)) if ids and len(ids) == len(entries) else value
 
 
@@ -340,7 +344,7 @@ def _make_layout(page: PageContext, site: Site) -> Layout:
 
 
 def _make_language_links(page_request: PageRequest, site_language: str) -> list[LanguageLink]:
-    """Return links to this page in all languages; the site's language needs no parameter."""
+    """Return links to this page in all languages. For the site's language, no parameter is needed."""
     pairs = [(name, value) for name, value in page_request.query if value and base_name(name) in KEPT_PARAMS]
     own = find_language(site_language) or DEFAULT
     return [
@@ -355,7 +359,7 @@ def _make_language_links(page_request: PageRequest, site_language: str) -> list[
 
 
 def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...], *, has_custom_css: bool) -> str:
-    """Forbid inline code; from other hosts, allow only images (media library and map tiles).
+    """Forbid inline code. From other hosts, allow only images (media library and map tiles).
 
     Custom CSS can embed images (`core/sanitize.py`).
     """
@@ -374,7 +378,7 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
 
 
 def load_templates() -> None:
-    """Compile all templates now instead of on first use."""
+    """Compile all templates now, not on first use."""
     for name in _ENVIRONMENT.list_templates():
         _ENVIRONMENT.get_template(name)
 
@@ -382,7 +386,7 @@ def load_templates() -> None:
 def render(page: Page, layout: Layout) -> str:
     return _ENVIRONMENT.get_template(page.template).render(
         _=layout.locale.gettext,
-        # Links on an embedded page open outside the frame by default; this attribute keeps them inside.
+        # By default, links on an embedded page open outside the frame. This attribute keeps them inside.
         self_target=_SELF_TARGET if layout.embedded else "",
         styles=page.styles,
         scripts=page.scripts,

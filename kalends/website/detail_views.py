@@ -68,7 +68,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
             raise
         return await _password_page(page)
     event = read.record
-    # An event unlocked by a password must not be cached.
+    # If a password has unlocked the event, the page must not be cached.
     is_unlocked = "password" in context.values
     similar_events, similar_tags = await calendar_months.list_similar(_with_values(context), event, MAX_SIMILAR)
     similar = [page.make_card(other) for other in similar_events]
@@ -156,11 +156,11 @@ async def show_organizer(
 async def show_category(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show the category named by the last part of the path; redirect if the path is outdated."""
+    """Show the category that the last part of the path names. Redirect if the path is outdated."""
     page = make_page_context(page_request, context)
     slug = path_params["path"].rpartition("/")[2]
     category = (await read_term(CATEGORIES, _with_slug(context, slug))).record
-    # Decode both sides, because request paths are decoded but records store them percent-encoded.
+    # Decode both paths, because request paths are decoded, whereas records store them percent-encoded.
     canonical_path = unquote(urlsplit(category.url).path)
     if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.embedded:
         location = page_request.with_query(category.url)
@@ -222,7 +222,7 @@ def _with_slug(context: OperationContext, slug: str) -> OperationContext:
 
 
 async def _password_page(page: PageContext) -> PageResponse:
-    """Ask for the password. A protected event's title and time are public, as in the API and feeds."""
+    """Ask for the password. As in the API and feeds, the title and time of a protected event are public."""
     event = await read_locked_event(page.context)
     is_wrong = "password" in page.context.values
     message = N_("Wrong password.") if is_wrong else N_("Enter the password to see the details.")
@@ -263,7 +263,7 @@ def _with_values(context: OperationContext, **values: Any) -> OperationContext:
 
 
 def _summary(event: Event, when: When) -> str:
-    """Return the excerpt or description as one line, or else the time and place."""
+    """Return the excerpt or the description as one line. If both are empty, return the time and place."""
     text = to_single_line(event.excerpt or event.description)
     return shorten(text or " · ".join([when.text, *map(format_address, event.places)]), MAX_SUMMARY)
 
@@ -278,7 +278,7 @@ def make_badges(page: PageContext, event: Event, *, is_past: bool) -> list[Badge
 
 
 def _json_ld(event: Event, context: OperationContext) -> JsonObject:
-    """Return the API's JSON-LD; all-day events get dates without times, as search engines expect."""
+    """Return the API's JSON-LD. All-day events get dates without times, because search engines expect that."""
     json_ld = describe_event(event, context.render_context)
     if event.all_day:
         first, last = event.start_local.date(), event.end_local.date()
@@ -334,5 +334,5 @@ def _website_line(url: str) -> Line:
 
 
 def make_category_url(page: PageContext, term: Term) -> str:
-    """Return a URL with the slug only; the category page redirects to the full path."""
+    """Return a URL that contains only the slug. The category page redirects to the full path."""
     return page.links.top_level(f"/events/category/{term.slug}/")

@@ -66,12 +66,12 @@ FILTERS: Final = {kind: name for name, kind in LINKS.items()}
 
 
 async def show_calendar(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Return a list as iCalendar, rendered in batches to avoid blocking other requests."""
+    """Return a list as iCalendar. It is rendered in batches, to avoid blocking other requests."""
     feed = await site_feeds.find_feed(context)
     calendar = _make_calendar(page_request, context)
     cancelled = await asyncio.to_thread(lambda: [_make_cancelled(row) for row in feed.withdrawn])
     spans = [_make_times(row) for row in feed.rows]
-    # Collecting time zones for thousands of events takes long enough to block the event loop.
+    # Collecting the time zones of thousands of events takes long enough to block the event loop.
     times = [*spans, *[event.times for event in cancelled]]
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
     translate = translator(page_request.language)
@@ -88,7 +88,10 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
 async def show_event_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str], *, shows_locked: bool = False
 ) -> PageResponse:
-    """Return one event as iCalendar, or its cancellation; `shows_locked` shows a protected event's title and time."""
+    """Return one event or its cancellation as iCalendar.
+
+    With `shows_locked`, show the title and time of a protected event.
+    """
     event_context = replace(context, slug=path_params["slug"])
     calendar = _make_calendar(page_request, context)
     try:
@@ -118,7 +121,7 @@ async def _show_locked_event(context: OperationContext, calendar: ics.Calendar) 
     event = await read_locked_event(context)
     sequences = await site_feeds.read_sequences(context, [event.id])
     parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id]), ics.end_calendar()]
-    # The sequence depends on the venues, but cache tags must not reveal a protected event's venues.
+    # The sequence depends on the venues, but the cache tags must not reveal the venues of a protected event.
     tags = (*caching.tags_for_event(event.id), "venues")
     return PageResponse("".join(parts), CALENDAR_TYPE, None, tags)
 
@@ -144,7 +147,7 @@ def _make_cancelled(row: Row) -> ics.CancelledEvent:
 
 
 def _make_times(row: Row) -> ics.Times:
-    # Whether a protected event lasts all day is not public, so write its exact times.
+    # It is not public whether a protected event lasts all day, so write the exact times.
     is_locked = row.get("password_hash") is not None
     return ics.Times(
         start_local=row["start_local"],
@@ -159,7 +162,10 @@ def _make_times(row: Row) -> ics.Times:
 async def show_syndication_feed(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Return a list's next events, and by default only each series' next date, as RSS, Atom or JSON Feed."""
+    """Return the next events of a list as RSS, Atom or JSON Feed.
+
+    By default, include only the next date of each series.
+    """
     values = {HIDE_SUBSEQUENT: "series" not in context.values, **context.values}
     feed = await site_feeds.find_feed(replace(context, values=values), MAX_FEED_ITEMS, upcoming_only=True)
     site = context.transaction.site
@@ -197,7 +203,7 @@ async def show_sitemap(
         raise errors.no_route()
     first = [(f"{context.base_url}/events/", "")] if number == 0 else []
     urls = first + await site_feeds.list_posts(context, number)
-    # The listed period moves at midnight.
+    # At midnight, the period of the list moves.
     midnight = next_midnight(context.transaction.now, context.transaction.site.timezone)
     return replace(_xml_response(syndication.write_sitemap(urls)), expires_at=midnight)
 
@@ -207,7 +213,7 @@ async def show_term_sitemap(page_request: PageRequest, context: OperationContext
 
 
 async def show_robots(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Exclude crawlers from the endless day and week pages; other pages list the same events."""
+    """Exclude crawlers from the endless pages of days and weeks. Other pages list the same events."""
     lines = [
         "User-agent: *",
         *[f"Disallow: {path}" for path in DISALLOWED_PATHS],
@@ -256,7 +262,7 @@ async def show_period_calendar(
 async def show_record_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Return events for the category, tag, venue or organizer named by the last part of the path."""
+    """Return the events for the category, tag, venue or organizer that the last part of the path names."""
     route = page_request.route
     if route is None or route.kind is None:
         raise AssertionError("a route without a kind")
@@ -264,7 +270,7 @@ async def show_record_calendar(
     try:
         read = await READERS[route.kind.name](replace(context, slug=slug, values={}))
     except ApiError as error:
-        # As on pages, treat a non-public record as unknown.
+        # As on pages, treat a record that is not public as unknown.
         raise errors.no_route() from error
     values = {**context.values, FILTERS[route.kind.name]: [read.record.id]}
     context, page_request.filters = await resolve_filters(replace(context, values=values))
@@ -281,7 +287,7 @@ def _find_period(view: str, day: date, first_weekday: int) -> tuple[date, date]:
 
 
 def as_download(response: PageResponse, name: str = "events.ics") -> PageResponse:
-    """Add the headers that The Events Calendar sends, which also keep crawlers from indexing downloads."""
+    """Add the headers that The Events Calendar sends. They also keep crawlers from indexing downloads."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Robots-Tag": "noindex, nofollow"}
     return replace(response, headers={**response.headers, **headers})
 

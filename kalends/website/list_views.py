@@ -45,17 +45,17 @@ DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
 NO_EVENTS: Final = N_("No events in this period.")
-# Searches near one of the site's towns or venues. Only pages accept this parameter.
+# Searches near a town or venue of the site. Only pages accept this parameter.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
-MAX_CHOICES: Final = 7  # checkboxes per kind; a name search finds the others
+MAX_CHOICES: Final = 7  # checkboxes per kind; searching by name finds the others
 MAX_FOUND: Final = 20
 FIND: Final = "find_"  # prefix of parameters that search records by name
 MAX_FIND: Final = 60
 MAX_NAME: Final = 40
-MAX_KEY: Final = 40  # maximum slug length for a choice's value; the ID replaces longer slugs
+MAX_KEY: Final = 40  # maximum length of a slug as the value of a choice; a longer one is replaced by the ID
 DEFAULT_RADIUS: Final = 40.0
-# The kinds to choose from, in order: parameter, kind, label, and the field used as the value.
+# The kinds to choose from, in order: the parameter, the kind, the label, and the field used as the value.
 CHOICES: Final = (
     ("categories", "categories", N_("Category"), "slug"),
     ("tags", "tags", N_("Tag"), "slug"),
@@ -73,7 +73,7 @@ KEPT_DATES: Final = (DATES.keys() - {"overlaps_from", "overlaps_to"}) | {"strict
 NO_WORDS: Final = SplitText((), "")
 FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
-# Parameters that search the form's categories, tags, venues and organizers by part of their name.
+# Parameters that search for the form's categories, tags, venues and organizers by part of the name.
 FIND_PARAMS: Final = tuple(f"{FIND}{name}" for name, *_ in CHOICES)
 
 
@@ -113,7 +113,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     # The choices depend on records of all linked kinds.
     choice_tags = [kind for _, kind, *_ in CHOICES]
     cache_tags = (*card_list.cache_tags, *choice_tags)
-    # The script replaces the results, so the policy must also allow images that are not yet on the page.
+    # The script replaces the results, so the policy must also allow images that are not on the page yet.
     image_urls = (context.media_url, *card_list.image_urls)
     return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
@@ -151,9 +151,9 @@ def make_list_values(page: PageContext, context: OperationContext) -> dict[str, 
     """Return the list parameters; without dates, they select current and upcoming events, or past events."""
     values = dict(context.values)
     if values.pop("past", False):
-        # Showing only each series' first date is not useful for past events.
+        # For past events, showing only the first date of each series is of no use.
         values.pop(HIDE_SUBSEQUENT, None)
-        # `past_filters` sets `strict_dates`, which would make the requested dates exact too.
+        # `past_filters` sets `strict_dates`, and this would also make the requested dates exact.
         has_dates = calendar_months.DATE_PARAMS & set(values)
         day_before = {"ends_before": calendar_months.make_date_filter(page.today - DAY), "order": "desc"}
         values |= day_before if has_dates else past_filters(context)
@@ -184,7 +184,7 @@ def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CA
 
 
 def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, str]) -> Paging:
-    """Return the position in the list; the links keep `per_page` and the query parameters in `more`."""
+    """Return the position in the list. The links keep `per_page` and the query parameters in `more`."""
     number: int = page.context.values.get("page", 1)
     total, pages = info.total, info.total_pages
     extra = [*more, *[(name, value) for name, value in page.request.query if name == "per_page"]]
@@ -197,7 +197,7 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
     )
 
 
-# Filters: chips for active filters, category navigation, and search form choices.
+# Filters: chips for active filters, the navigation by category, and the choices in the search form.
 
 
 def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> list[Chip]:
@@ -223,7 +223,7 @@ def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> lis
 
 
 def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, Iterable[Pair]]]:
-    """Yield each filter in a query parameter by name, with the parameters that remain after removing it."""
+    """Yield each filter in a query parameter by its name, with the parameters that remain without this filter."""
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others
@@ -262,7 +262,7 @@ def _format_radius(page: PageContext) -> str:
 
 
 async def make_facets(page: PageContext, context: OperationContext) -> list[FacetField]:
-    """Return the records to choose from. Each count covers events that match all other filters."""
+    """Return the records to choose from. Each count is the number of events that also match all other filters."""
     query = dict(page.request.query)
     event_ids = {"": await page_filters.list_event_ids(context)}
     fields: list[FacetField] = []

@@ -1,4 +1,4 @@
-"""Request handling for public pages and feeds: routes, parameters, one read-only transaction, response, assets."""
+"""Handles requests for public pages and feeds: routes, parameters, one read-only transaction, response, assets."""
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -64,7 +64,7 @@ MISSING: Final = N_("There’s no page at this address. It may have moved, or th
 
 
 async def show_custom_style(_: PageRequest, context: OperationContext, __: dict[str, str]) -> PageResponse:
-    """Return the site's custom CSS. The path contains a hash only to make clients fetch new versions."""
+    """Return the site's custom CSS. The path contains a hash only so that clients fetch new versions."""
     css = await read_css(context.transaction)
     if not css:
         raise errors.no_route()
@@ -73,7 +73,10 @@ async def show_custom_style(_: PageRequest, context: OperationContext, __: dict[
 
 
 async def show_favicon(_: PageRequest, context: OperationContext, __: dict[str, str]) -> PageResponse:
-    """Redirect to the site's logo or return the built-in icon, for clients that request only /favicon.ico."""
+    """Redirect to the site's logo, or return the built-in icon.
+
+    This is for clients that request only /favicon.ico.
+    """
     if logo_url := context.transaction.site.logo_url:
         return PageResponse(b"", "text/plain", status=302, headers={"Location": logo_url}, is_cacheable=False)
     return PageResponse((STATIC / "favicon.ico").read_bytes(), "image/x-icon")
@@ -114,7 +117,7 @@ async def serve_page(page_request: PageRequest) -> Response:
         if error.status == 404 and (response := await _find_redirect(page_request)):
             return response
         accepts_html = "text/html" in page_request.request.headers.get("accept", "")
-        # Below /embed, show errors as pages, because only pages send the header that forbids framing.
+        # Below /embed, show errors as pages, because only pages have the header that forbids framing.
         is_page = accepts_html or page_request.path.startswith(f"{EMBED}/")
         wants_html = page_request.route.is_page if page_request.route else is_page
         if not wants_html or error.status >= 500:
@@ -130,7 +133,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
     body = await bodies.read_body(request, page_request.state.max_body_bytes) if is_post else b""
     raw = await bodies.read_values(request, body)
     page_request.query = raw.query
-    # Browsers submit empty form fields too.
+    # Browsers also submit empty form fields.
     filled = {name: value for name, value in raw.values.items() if value not in ("", [""])}
     async with AsyncExitStack() as stack:
         values = await stack.enter_async_context(admit_password(page_request, read_params(route.params, filled)))
@@ -153,7 +156,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
 
 
 def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
-    """Return the HTTP response for a view, or 304 if the client has the current version."""
+    """Return the HTTP response for a view, or a 304 if the client has the current version."""
     body = page_response.body.encode() if isinstance(page_response.body, str) else page_response.body
     headers = {"Content-Language": page_request.language, **page_response.headers}
     if page_response.status == 200 and page_request.site_revision is not None:
@@ -165,7 +168,7 @@ def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
 
 
 def match_route(page_request: PageRequest) -> None:
-    """Set the route and path parameters, before parameters of old addresses are removed from the query string."""
+    """Set the route and path parameters. Parameters of old addresses are removed from the query string later."""
     if _is_asset(page_request.path):
         return
     page_request.sent_query = query = _read_query(page_request)
@@ -181,7 +184,10 @@ def match_route(page_request: PageRequest) -> None:
 
 
 def _match_embedded(page_request: PageRequest) -> None:
-    """Match a path below `/embed`. Only routes with `embeds` serve it, because other sites may frame the response."""
+    """Match a path below `/embed`.
+
+    Only routes with `embeds` exist there, because other sites may frame the response.
+    """
     path = page_request.path.removeprefix(EMBED)
     found = page_request.routes.router.find(path)
     target = found or page_request.routes.router.find(f"{path}/")
@@ -195,7 +201,7 @@ def _read_query(page_request: PageRequest) -> list[tuple[str, str]]:
     try:
         return read_pairs(page_request.request.scope["query_string"])
     except ApiError:
-        return []  # An invalid query is rejected when the parameters are read.
+        return []  # An invalid query is rejected later, when the parameters are read.
 
 
 def _may_redirect(page_request: PageRequest) -> bool:
@@ -215,7 +221,7 @@ def _has_old_parameters(page_request: PageRequest, query: list[tuple[str, str]])
 
 
 def _match_calendar(page_request: PageRequest) -> None:
-    """Map an iCalendar request to its current path and query string, because they form the response cache key."""
+    """Map an iCalendar request to the current path and query string, because they form the response cache key."""
     path, query = redirects.end_with_slash(page_request.path), page_request.sent_query
     address = redirects.translate(path, query) or Address(path, tuple(query))
     found = page_request.routes.calendar_router.find(address.path)
@@ -249,7 +255,7 @@ async def _serve_route(page_request: PageRequest) -> Response:
 
 
 async def _find_redirect(page_request: PageRequest) -> Response | None:
-    """Redirect a path that was not found if it contains a former slug or is an old address."""
+    """If a path was not found, redirect it if it contains a former slug or is an old address."""
     if page_request.route and (response := await redirect_former_slug(page_request)):
         return response
     if not _may_redirect(page_request) or page_request.is_moved:
@@ -269,13 +275,13 @@ async def _redirect_to(page_request: PageRequest, address: Address) -> Response:
         and found[0].is_page
         and not await _has_page(page_request, address, found[0])
     ):
-        # The old site paged its lists differently, so a page with this number may not exist.
+        # The old site divided its lists differently, so there may be no page with this number.
         address = Address(address.path, tuple(pair for pair in address.query if pair[0] != "page"))
     return redirect(address.url)
 
 
 async def _has_page(page_request: PageRequest, address: Address, route: PageRoute) -> bool:
-    """Return whether a list page exists, by rendering it."""
+    """Return whether a page of a list exists, by rendering it."""
     query = urlencode(address.query).encode()
     scope = {**page_request.request.scope, "method": "GET", "path": address.path, "query_string": query}
     target = replace(page_request, request=Request(scope), path=address.path)

@@ -1,7 +1,7 @@
 """Page models: one dataclass per template, with the variables that the template uses.
 
-The classes inherit from each other as their templates do, so `ListPage` has the variables of `list.html` and the
-templates it extends. `Layout` has the variables shared by all pages of a request.
+The classes inherit from each other like their templates: `ListPage` has the variables of `list.html` and of the
+templates that `list.html` extends. `Layout` has the variables that all pages of a request share.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,10 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """The position in a paged list; `before` and `after` are URLs, empty at the ends of the list."""
+    """The position in a list with several pages.
+
+    `before` and `after` are URLs; they are empty at the ends of the list.
+    """
 
     page: int = 1
     total: int = 0
@@ -54,7 +57,7 @@ class Paging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardList:
-    """One page of event cards grouped by day, with the records' cache tags."""
+    """One page of event cards, grouped by day, with the cache tags of the records."""
 
     heading: str
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
@@ -63,7 +66,7 @@ class CardList:
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
-    first_only_url: str = ""  # empty if no event on the page belongs to a series, or if the filter is active
+    first_only_url: str = ""  # empty if no event on the page belongs to a series, or if the filter is already active
 
     @property
     def cards(self) -> list[Card]:
@@ -97,7 +100,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FacetField:
-    """The checkboxes for one kind. `total` counts all available records; `text` is the name searched for."""
+    """The checkboxes for one kind. `total` counts all available records; `text` is the name that was searched for."""
 
     name: str
     label: str
@@ -109,7 +112,7 @@ class FacetField:
 
 @dataclass(frozen=True, slots=True)
 class QuickFilter:
-    """A link that sets a frequent filter, or removes it if it is active."""
+    """A link that sets a frequently used filter, or removes the filter if it is active."""
 
     name: str
     url: str
@@ -141,7 +144,7 @@ NamedUrls = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class LanguageLink:
-    """A link to this page in another language; `offer` is its text in that language."""
+    """A link to this page in another language. `offer` is the link's text in that language."""
 
     tag: str
     name: str
@@ -160,7 +163,7 @@ class CategoryLink:
 
 @dataclass(frozen=True, slots=True)
 class CategoryNav:
-    """The main categories, in the bar and under "More"."""
+    """The main categories: in the bar and under "More"."""
 
     shown: Sequence[CategoryLink] = ()
     more: Sequence[CategoryLink] = ()
@@ -182,7 +185,7 @@ class Layout:
     tiles_attribution: str
     has_map: bool
     highlights: Highlights
-    parent_name: str  # the website that the calendar belongs to
+    parent_name: str  # the website to which the calendar belongs
     languages: Sequence[LanguageLink]
     category_nav: CategoryNav = CategoryNav()
     discovery: Discovery | None = None
@@ -191,7 +194,7 @@ class Layout:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     template: ClassVar[str] = "base.html"
-    # Style sheets besides site.css, and scripts, in loading order.
+    # Style sheets (besides site.css) and scripts, in the order in which to load them.
     styles: ClassVar[tuple[str, ...]] = ()
     scripts: ClassVar[tuple[str, ...]] = ("site.js",)
     kind: str  # the CSS class of the main element
@@ -202,7 +205,7 @@ class Page:
     og_type: str = "website"
     image: PageImage | None = None
     view: str = ""  # the current view, one of page_urls.VIEWS
-    current_day: date | None = None  # target day of links to other views
+    current_day: date | None = None  # the day to which links to other views lead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +267,7 @@ class SeriesPage(Page):
     badges: Sequence[Badge]
     description: Markup
     calendar_url: str
-    series_links: UrlBuilder  # for subscribing to the dates
+    series_links: UrlBuilder  # used to subscribe to the dates
     ticket_url: str
     facts: Facts
     points: str  # JSON for the map; empty if there is none
@@ -278,9 +281,9 @@ class SeriesPage(Page):
     empty_text: str = ""  # a message ID, shown instead of an empty list
     next_url: str = ""  # next page of dates
     first_url: str = ""  # first page of dates, on later pages
-    past_url: str = ""  # on pages of upcoming dates, if there are past dates
-    upcoming_url: str = ""  # on pages of past dates
-    has_more: bool = False  # more dates will be created
+    past_url: str = ""  # set on pages of upcoming dates if there are past dates
+    upcoming_url: str = ""  # set on pages of past dates
+    has_more: bool = False  # whether more dates will be created
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +307,7 @@ class MonthPage(ViewPage):
     view: str = "month"
     weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with their slots
     agenda: Sequence[Day]
-    has_more_days: bool  # whether the agenda omits days with events
+    has_more_days: bool  # whether there are days with events that the agenda omits
     is_empty: bool
 
 

@@ -1,4 +1,4 @@
-"""Redirects from former slugs, permanent links and old addresses to a page's current address."""
+"""Redirects from former slugs, permanent links and old addresses to the current address of a page."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A decoded path and its query string pairs."""
+    """A decoded path, and the pairs of the query string."""
 
     path: str
     query: tuple[Pair, ...] = ()
@@ -43,7 +43,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class OldPath:
-    """A pattern for old paths. The target path and parameters can contain the pattern's groups."""
+    """A pattern for old paths. The target path and the parameters can contain groups of the pattern."""
 
     pattern: str
     path: str
@@ -102,13 +102,13 @@ PERMANENT_ID: Final = "p"
 CALENDAR_NAMES: Final = ("ical", "outlook-ical")
 DISPLAY_NAMES: Final = ("eventDisplay", "tribe_event_display")
 DATE_NAMES: Final = ("tribe-bar-date", "eventDate")
-# Feed paths by the value of the `feed` parameter.
+# Paths of feeds by the value of the `feed` parameter.
 FEED_PATHS: Final = {"rss2": "/events.rss", "rss": "/events.rss", "feed": "/events.rss", "atom": "/events.atom"}
 RENAMED: Final = {"tribe-bar-search": "search", "tribe_events_cat": "categories", "tribe_paged": "page"}
 RECORD_PATHS: Final = {
     "tribe_events": "/event/{}/", "tribe_venue": "/venue/{}/", "tribe_organizer": "/organizer/{}/"
 }  # fmt: skip
-# Views selected by a parameter, and the date format in their paths.
+# Views that a parameter selects, and the format of the date in their paths.
 VIEWS: Final = {"list": "", "month": "%Y-%m/", "week": "%Y-%m-%d/", "day": "%Y-%m-%d/"}
 LIST_PATH: Final = re.compile(r"/|/(?:events|tag|venue|organizer)/.*|/events\.(?:rss|atom)", re.ASCII)
 VIEW_PATH: Final = re.compile(r"/events/(?P<view>month|week|day)/(?:[\d-]+/)?", re.ASCII)
@@ -117,7 +117,7 @@ TERM_PATHS: Final = tuple(
     (re.compile(pattern, re.ASCII), name)
     for pattern, name in ((ARCHIVES[0][0], "categories"), (rf"/tag/{SLUG}/", "tags"))
 )
-# Parameters that select a page and are never part of the current address.
+# Parameters that select a page. They are never part of a current address.
 OLD_NAMES: Final = frozenset(
     (*DISPLAY_NAMES, *DATE_NAMES, *RENAMED, *RECORD_PATHS, PERMANENT_ID, "feed", "post_type", "tribe_display")
 )
@@ -141,7 +141,10 @@ def keep_query(query: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 def translate(path: str, query: Sequence[Pair]) -> Address | None:
-    """Return an old address's current address; None if the tables contain neither its path nor its parameters."""
+    """Return the current address for an old one.
+
+    Return None if the tables contain neither the path nor the parameters.
+    """
     path = end_with_slash(path)
     moved = next((address for row in OLD_PATHS if (address := row.translate(path))), None)
     address = _translate_parameters(moved or Address(path), dict(query))
@@ -179,16 +182,16 @@ def _translate_parameters(address: Address, values: dict[str, str]) -> Address:
 
 
 def _choose_view(path: str, display: str, *, has_filter: bool, has_day: bool) -> tuple[str, list[Pair]]:
-    """Return the selected view's path, and the filter that replaces a term page."""
+    """Return the path of the selected view, and the filter that replaces the page of a term."""
     if path in HOME:
         if display in VIEWS:
             return f"/events/{display}/", []
-        # The home page may be a month view, which cannot show past events or start at a given date.
+        # The home page may be a month view. A month view can neither show past events nor start at a given date.
         return ("/events/list/" if has_day or display == "past" else path), []
     if ANY_VIEW_PATH.fullmatch(path) and (display in VIEWS or display == "past"):
         is_shown = path.startswith(f"/events/{display}/")
         return (path if is_shown else f"/events/{display if display in VIEWS else 'list'}/"), []
-    # Term pages have no filters.
+    # Pages of terms have no filters.
     if (term := _find_term(path)) and (has_filter or VIEWS.get(display)):
         return f"/events/{display if display in VIEWS else 'list'}/", term
     return path, []
@@ -203,7 +206,7 @@ def _is_usable(name: str, value: str) -> bool:
 
 
 def _read_day(text: str) -> date | None:
-    """Parse a day, or a month as its first day; return None if the day has no page."""
+    """Parse a day, or a month as its first day. Return None if the day has no page."""
     try:
         value = read_datetime(text)
     except InvalidValue:
@@ -264,7 +267,10 @@ async def redirect_former_address(page_request: PageRequest) -> Response | None:
 
 
 async def find_target(page_request: PageRequest, address: Address, kind: Kind | None) -> Address:
-    """Return an old address's final target, to save a second redirect; `kind` is the kind of record in the path."""
+    """Return the final target of an old address, to save a second redirect.
+
+    `kind` is the kind of the record in the path.
+    """
     async with page_request.transaction() as tx:
         context = page_request.operation_context(tx)
         path = await _find_current_path(context, address.path, kind) if kind else address.path
@@ -283,6 +289,6 @@ async def _find_current_path(context: OperationContext, path: str, kind: Kind) -
 
 
 async def _find_term_id(context: OperationContext, name: str, value: str) -> str:
-    """Replace a term's slug with its ID, to keep feed subscriptions valid if the slug changes."""
+    """Replace the slug of a term with its ID, so that feed subscriptions stay valid if the slug changes."""
     row = await calendar_months.find_by_slug(context, TERM_KINDS[name], value) if name in TERM_KINDS else None
     return str(row["id"]) if row else value

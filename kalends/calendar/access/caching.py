@@ -92,7 +92,7 @@ def tags_for_record(kind: Kind, row: Row) -> tuple[str, ...]:
 
 
 def tags_for_event(event_id: int) -> tuple[str, ...]:
-    """Return the tags for a response about a withdrawn event. One is `events`, as another event may get the slug."""
+    """Return the tags for a response about a withdrawn event. Include `events`: another event may get the slug."""
     return (SITE, "events", record_tag("events", event_id))
 
 

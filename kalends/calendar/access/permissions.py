@@ -242,9 +242,9 @@ async def count_failed_write(context: OperationContext) -> None:
 def is_counted_failure(tx: Transaction, error: BaseException) -> bool:
     """Return whether a failed write counts toward the quota.
 
-    Dry runs do not count, and neither does input that was rejected before anything was written. If the outcome of a
-    write is unknown, the write has counted its records in case it was committed. A write beyond the quota is rejected
-    anyway.
+    Dry runs do not count, and neither does input that was rejected before anything was written. A write with an
+    unknown outcome does not count either: if it was committed, so was the count of its new records. A write beyond
+    the quota is rejected anyway.
     """
     if not tx.has_lock or tx.is_dry_run:
         return False

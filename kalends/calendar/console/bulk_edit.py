@@ -25,10 +25,10 @@ from kalends.core.errors import ApiError
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import Param, parse_id, read_params
 
-# A bulk change runs as API batches with a precondition for each event.
+# A bulk change runs as API batches. Each event in a batch has a precondition.
 
 MAX_PORTION: Final = 200
-# Makes the request body for an event. If the user may not read the event, the body is empty and the write fails.
+# Makes the request body for an event. If the user may not read the event, the body is empty, so the write fails.
 MakeBody = Callable[[SelectedEvent], Mapping[str, Any]]
 MakeWrite = Callable[[OperationContext], Awaitable["Write"]]
 
@@ -58,7 +58,7 @@ class ChangeResult:
 
 @dataclass(frozen=True, slots=True)
 class BulkOutcome:
-    """The results, and the site's revisions before and after the change."""
+    """The results, and the revisions of the site before and after the change."""
 
     results: tuple[ChangeResult, ...]
     first: int
@@ -72,7 +72,7 @@ class BulkOutcome:
 async def run_portions(
     console_request: ConsoleRequest, targets: Sequence[Target], make_write: MakeWrite
 ) -> BulkOutcome:
-    """Change the events in portions. Errors in the first portion propagate; later errors are part of the outcome."""
+    """Change the events in portions. Errors in the first portion are raised; later errors are part of the outcome."""
     outcomes: list[BulkOutcome] = []
     for portion in batched(targets, MAX_PORTION):
         try:
@@ -93,7 +93,7 @@ def _fail(targets: Sequence[Target], error: ApiError, revision: int) -> BulkOutc
 
 
 def _join(outcomes: Sequence[BulkOutcome]) -> BulkOutcome:
-    """Combine the outcomes of all portions. Revisions in between may belong to other users."""
+    """Combine the outcomes of all portions. Some of the revisions in between may belong to other users."""
     results = tuple(result for outcome in outcomes for result in outcome.results)
     return BulkOutcome(results, outcomes[0].first, outcomes[-1].last) if outcomes else BulkOutcome((), 0, 0)
 
@@ -101,7 +101,7 @@ def _join(outcomes: Sequence[BulkOutcome]) -> BulkOutcome:
 async def run_changes(
     context: OperationContext, targets: Sequence[Target], write: Write, params: tuple[Param, ...]
 ) -> BulkOutcome:
-    """Change each event whose revision is unchanged. An error undoes only that event's change."""
+    """Change each event whose revision is unchanged. An error undoes only the change to that event."""
     tx = context.transaction
     await tx.lock_site(context.actor.user_id)
     first = tx.changes.revision
@@ -132,7 +132,7 @@ def _read_response(target: Target, event: SelectedEvent | None, response: Mappin
 
 
 async def undo_changes(console_request: ConsoleRequest, first: int, last: int) -> BulkOutcome:
-    """Restore the events to the revision before a bulk change, except events changed since."""
+    """Restore the events to the revision before a bulk change, except for events that have changed since."""
     async with console_request.transaction() as tx:
         targets = await find_changed(console_request.make_context(tx), first, last)
 
@@ -159,7 +159,7 @@ AMBIGUOUS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A button's name, and the API request that it sends for each event."""
+    """A button's name, and the API request that the button sends for each event."""
 
     name: str
     label: str
@@ -204,14 +204,14 @@ def list_actions(console_request: ConsoleRequest, *, in_trash: bool) -> dict[str
 
 
 def find_action(name: str) -> Action:
-    """Return an action, or raise 400 if it does not exist. The write itself checks permissions."""
+    """Return an action, or raise 400 if there is no such action. The write itself checks permissions."""
     if name not in ACTIONS:
         raise errors.invalid("action", "must be one of: {choices}.", choices=", ".join(ACTIONS))
     return ACTIONS[name]
 
 
 def read_targets(form: Mapping[str, Any]) -> list[Target]:
-    """Return the form's checked events, or all events on the page, with their revisions."""
+    """Return the events that are checked in the form, or all events on the page, with their revisions."""
     row = form.get("row", "")
     checked = form.get("all_events", "") if form.get("all") else form.get("event", "")
     texts: list[str] = str(row or checked).split() if isinstance(row or checked, str) else [str(e) for e in checked]
@@ -308,10 +308,10 @@ def _require_choice(form: Mapping[str, Any], name: str) -> str:
 
 # Bulk changes: confirmation, result and undo.
 
-# Changing this many events or more requires confirmation.
+# Bulk changes to this many events or more require confirmation.
 CONFIRMED_FROM: Final = 21
 SHOWN_TITLES: Final = 20
-# The button triggered by pressing Enter in a form field.
+# Pressing Enter in a form field triggers this button.
 NO_ACTION: Final = "none"
 # The error code for a change that took too long.
 ROLLED_BACK: Final = errors.too_slow(0).code
@@ -321,7 +321,7 @@ FORBIDDEN: Final = N_("You can’t change this event.")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An event that was not changed, and why."""
+    """An event that was not changed, and the reason."""
 
     id: int
     title: str
@@ -331,7 +331,7 @@ class Failure:
 
 
 async def change_selected(console_request: ConsoleRequest) -> Response:
-    """Change the selected events; ask first if there are many or they would move to the trash."""
+    """Change the selected events. Ask first if there are many of them, or if they would move to the trash."""
     form = console_request.form
     targets = read_targets(form)
     if not targets or (form.get("action") == NO_ACTION and not form.get("row")):
@@ -402,7 +402,7 @@ def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
-    """Undo one of this user's bulk changes, except for events changed since."""
+    """Undo a bulk change that this user made, except for events that have changed since."""
     first, last = (_read_revision(console_request, name) for name in ("after_revision", "until_revision"))
     try:
         return _show_outcome(console_request, await undo_changes(console_request, first, last), "undone")

@@ -47,7 +47,7 @@ ALL_DAY: Final = N_("All day")
 MAX_NAME_LENGTH: Final = 100
 MAX_QUERY_LENGTH: Final = 1900
 MAX_SAVED: Final = 50
-# The prefix for this table's saved filters; other tables may have saved filters too.
+# The prefix for saved filters of this table; other tables may have saved filters, too.
 SAVED_PREFIX: Final = "events?"
 REVIEW_ROWS: Final = 50
 MAX_TAGS: Final = 200
@@ -83,7 +83,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class RowContext:
-    """Data shared by all rows. Texts are translated once, because a page has up to 500 rows."""
+    """Data shared by all rows. Texts are translated only once, because a page has up to 500 rows."""
 
     page: TablePage
     locale: PageLocale
@@ -207,7 +207,7 @@ async def _read_data(context: OperationContext, filter_: TableFilter, console_re
 
 
 async def _read_page(context: OperationContext, raw: dict[str, Any], extra: dict[str, Any]) -> TablePage:
-    """Read a page; pages beyond the last are empty."""
+    """Read a page. A page beyond the last one is empty."""
     try:
         return await event_queries.read_table(replace(context, values=event_queries.make_values(raw, extra)))
     except ApiError as error:
@@ -219,7 +219,7 @@ async def _read_page(context: OperationContext, raw: dict[str, Any], extra: dict
 async def _resolve_names(
     context: OperationContext, filter_: TableFilter
 ) -> tuple[dict[str, list[int]], tuple[str, ...]]:
-    """Return the IDs of the venues and organizers named in the filter, and the names without a match."""
+    """Return the IDs of the venues and organizers that the filter names, and the names that match nothing."""
     texts = [("venue", VENUES, filter_.venue), ("organizer", ORGANIZERS, filter_.organizer)]
     found = {name: await event_queries.find_named(context, kind, text) for name, kind, text in texts if text}
     return found, tuple(text for name, _, text in texts if text and not found[name])
@@ -261,7 +261,7 @@ def _describe_saved(name: str, query: str) -> dict[str, str]:
 
 
 async def _find_bulk_change(context: OperationContext, console_request: ConsoleRequest) -> dict[str, int] | None:
-    """Return the bulk change that `?changed=` identifies by its revisions, if this user made it."""
+    """Return the bulk change that `?changed=` identifies by its revisions, if it was made by this user."""
     first, last = (parse_id(part) for part in console_request.query_value("changed").partition("-")[::2])
     if first is None or last is None:
         return None
@@ -270,7 +270,7 @@ async def _find_bulk_change(context: OperationContext, console_request: ConsoleR
 
 
 def _describe_pages(filter_: TableFilter, page: TablePage) -> dict[str, Any]:
-    """Return the links to other pages. If rows beyond the maximum offset exist, the last page shows a note."""
+    """Return the links to other pages. If there are rows beyond the maximum offset, the last page shows a note."""
     reachable = min(page.total_pages, MAX_OFFSET // filter_.rows_per_page + 1)
     number = filter_.page_number
     return {

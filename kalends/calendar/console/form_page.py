@@ -1,4 +1,4 @@
-"""The form page: its values, choices, warnings and drafts."""
+"""The form page with its values, choices, warnings and drafts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,7 +52,7 @@ from kalends.rendering.page_locale import PageLocale
 from kalends.series.console.series_page import make_options, name_fields
 from kalends.store import Row
 
-# Load form values and resolve names that the user typed.
+# Load the values of the form, and resolve names that the user has typed.
 
 MAX_SHIFT = 3660  # days
 MAX_NAME = 500
@@ -63,7 +63,7 @@ UNKNOWN = {
 
 
 async def load_new_values(console_request: ConsoleRequest, context: OperationContext) -> EventValues:
-    """Return a new event's values; `?copy=` copies another event, `&shift_days=` moves the copy."""
+    """Return the values of a new event. `?copy=` copies another event, and `&shift_days=` moves the copy."""
     site, source = context.transaction.site, parse_id(console_request.query_value("copy"))
     if source is None:
         values = make_new_values(site)
@@ -95,7 +95,7 @@ async def load_linked(context: OperationContext, row: Row) -> Linked:
 
 
 async def resolve_names(context: OperationContext, values: EventValues) -> dict[str, Message]:
-    """Find the venues, organizers and tags that the user named; return errors for unknown names."""
+    """Find the venues, organizers and tags that the user has named. Return an error for each unknown name."""
     problems: dict[str, Message] = {}
     linked: tuple[tuple[str, Kind, list[Pick], dict[str, str]], ...] = (
         ("venue", VENUES, values.venue, values.new_venue),
@@ -114,7 +114,7 @@ async def resolve_names(context: OperationContext, values: EventValues) -> dict[
 
 
 async def _resolve_pick(context: OperationContext, kind: Kind, pick: Pick, new_name: str) -> bool:
-    """Set a named record's ID; return whether the record exists or is about to be created."""
+    """Set the ID of a named record. Return whether the record exists or is about to be created."""
     if pick.id:
         if pick.name == f"#{pick.id}":
             found = await event_queries.find_choices(kind, context, [pick.id])
@@ -133,7 +133,7 @@ async def _resolve_pick(context: OperationContext, kind: Kind, pick: Pick, new_n
 
 # Event warnings: nonexistent times, duplicates, conflicts, and missing search engine data.
 
-# Details that search engines show with an event.
+# Details that search engines show with an event; the form warns if they are missing.
 MISSING_LABELS: Final = {
     "image": N_("a picture"),
     "description": N_("a description"),
@@ -153,7 +153,7 @@ class Checks:
 
 
 async def check_event(context: OperationContext, values: EventValues, own_id: int | None) -> Checks:
-    """Check a form's values, skipping checks whose values are incomplete."""
+    """Check the values of a form. Skip checks for which values are missing."""
     span = find_span(values, context.transaction.now, context.transaction.site.timezone)
     duplicates: list[OtherEvent] = []
     conflicts: list[OtherEvent] = []
@@ -193,7 +193,7 @@ def find_time_problems(values: EventValues) -> dict[str, TimeProblem]:
 
 
 def find_open_problems(values: EventValues) -> dict[str, Message]:
-    """Return a message for each skipped or ambiguous time, and fill in a valid time as a suggestion."""
+    """Return a message for each skipped or ambiguous time. As a suggestion, fill in a valid time."""
     messages: dict[str, Message] = {}
     for name, problem in find_time_problems(values).items():
         side = name.removesuffix("_date")
@@ -221,7 +221,7 @@ def find_missing(values: EventValues) -> list[str]:
 
 
 def find_span(values: EventValues, now: datetime, site_zone: str) -> tuple[datetime, datetime] | None:
-    """Return start and end as instants, or None if they are incomplete or invalid."""
+    """Return the start and end as instants, or None if a value is missing or invalid."""
     params = to_params(values)
     try:
         zone = read_zone(values.timezone) if values.timezone else site_zone
@@ -238,9 +238,9 @@ def _read_date(text: str | None, now: datetime, zone: str) -> DateTimeInput | No
     return make_absolute(read_datetime(text), now, zone) if text else None
 
 
-# Form buttons: the statuses that a user may give an event, by role and current status.
+# The buttons of the form: statuses that a user may give an event, by role and current status.
 
-# The statuses that actions request; other actions keep the status.
+# The statuses that actions request. All other actions keep the status.
 STATUSES: Final = {"publish": "publish", "pending": "pending", "draft": "draft", "private": "private"}
 NEW: Final = ""
 STATUS_LABELS: Final = {NEW: N_("New"), **STATUS_NAMES}
@@ -265,7 +265,7 @@ _KEEP: Final = Action("save", N_("Save"))
 
 
 def list_actions(actor: Actor, status: str) -> list[Action]:
-    """Return the actions that save the event; the first one is the primary button."""
+    """Return the actions that save the event. The first one is the primary button."""
     release = _PUBLISH if permissions.may_publish(actor) else _SUBMIT
     return {
         NEW: [release, _DRAFT],
@@ -283,7 +283,7 @@ MAX_OFFERED: Final = 20
 MAX_TAGS: Final = 20
 MAX_IMAGES: Final = 12
 MAX_NEW_DRAFTS: Final = 3
-# Without JavaScript, the time zone field suggests only these.
+# Without JavaScript, the time zone field suggests only these zones.
 ZONES: Final = (
     *("UTC", "Europe/London", "Europe/Paris", "Europe/Berlin", "Europe/Athens", "America/New_York"),
     *("America/Chicago", "America/Los_Angeles", "Asia/Tokyo"),
@@ -416,7 +416,7 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
 
 
 def _quote_json(value: Mapping[str, Any]) -> Markup:
-    """Return JSON for a single-quoted attribute, in which double quotes need no escaping."""
+    """Return JSON for an attribute in single quotes, where double quotes need no escaping."""
     text = orjson.dumps(value).decode()
     escaped = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;")
     return Markup(escaped)  # noqa: S704
@@ -438,7 +438,7 @@ def format_moment(locale: PageLocale, moment: datetime) -> str:
 
 
 def format_saved(console_request: ConsoleRequest, locale: PageLocale, saved_at: datetime) -> str:
-    """Return when a draft was stored, with the date unless it was today."""
+    """Return when a draft was stored. Include the date unless it was today."""
     zone = console_request.site.timezone
     moment, today = local_of(saved_at, zone), local_of(console_request.now, zone).date()
     return locale.time(moment) if moment.date() == today else format_moment(locale, moment)

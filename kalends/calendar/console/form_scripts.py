@@ -78,7 +78,7 @@ def _describe_events(events: Sequence[OtherEvent], locale: PageLocale) -> list[d
 
 
 async def read_revision(console_request: ConsoleRequest) -> Response:
-    """Return an event's latest revision and who made it; 0 if the change log no longer has it."""
+    """Return the latest revision of an event and who made it, or 0 if it is no longer in the change log."""
     record_id = int(console_request.path_params["id"])
     async with console_request.transaction() as tx:
         await record_verbs.fetch_editable_row(EVENTS, console_request.make_context(tx, record_id=record_id))
@@ -130,7 +130,7 @@ SCRIPT_ROUTES: Final = (
 )
 
 
-# A small venue map, for a frame in the form.
+# A small map of a venue, shown in a frame in the form.
 
 
 async def show_map(console_request: ConsoleRequest) -> Response:
@@ -160,7 +160,7 @@ def _read_degrees(console_request: ConsoleRequest, name: str, limit: int) -> flo
 
 
 def _make_policy(tiles_url: str) -> str:
-    """Allow images from the tile server and framing by this site, as on public pages."""
+    """Allow images from the tile server, and allow this site to frame the map, as on public pages."""
     tiles = find_origin(tiles_url.replace("{s}.", "*."))
     return (
         "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; base-uri 'none'; "
@@ -171,7 +171,7 @@ def _make_policy(tiles_url: str) -> str:
 MAP_ROUTES: Final = (ConsoleRoute("/map", show_map),)
 
 
-# Previews of drafts and unsaved changes in the public page template.
+# Previews of drafts and unsaved changes, in the template of the public page.
 
 
 async def show_preview(console_request: ConsoleRequest) -> Response:
@@ -181,7 +181,7 @@ async def show_preview(console_request: ConsoleRequest) -> Response:
 
 
 async def preview_unsaved(console_request: ConsoleRequest, submission: Submission) -> Response:
-    """Save the form in a transaction that is rolled back, and show the resulting page."""
+    """Save the form in a transaction, show the resulting page, and roll the transaction back."""
     params = submission.find_params()
     if submission.record_id is None:
         params["status"] = "draft"
@@ -197,7 +197,7 @@ async def preview_unsaved(console_request: ConsoleRequest, submission: Submissio
 
 
 def show_preview_error(console_request: ConsoleRequest, error: ApiError) -> Response:
-    """Explain inside the preview frame why the form cannot be shown yet."""
+    """Explain in the preview frame why the form cannot be previewed yet."""
     translate = translator(console_request.language)
     response = show(
         console_request,
@@ -213,7 +213,7 @@ def show_preview_error(console_request: ConsoleRequest, error: ApiError) -> Resp
 
 
 async def _show(console_request: ConsoleRequest, tx: Transaction, record_id: int) -> Response:
-    """Render the public page with the user's permissions. No cache stores it, and only this site may frame it."""
+    """Render the public page with the user's permissions. No cache may store it, and only this site may frame it."""
     page_request = console_request.make_page_request(
         console_request.request, console_request.path, console_request.actor
     )

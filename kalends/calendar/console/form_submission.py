@@ -1,4 +1,4 @@
-"""A submitted event form: its values and picture, its changed parameters, and the copy kept as unsaved changes."""
+"""A submitted event form: its values and picture, its changed parameters, and how it is kept as unsaved changes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from kalends.store import Row
 
 @dataclass(slots=True)
 class Submission:
-    """A form's submitted values, and the original values that it was rendered from."""
+    """The submitted values of a form, and the original values with which the form was rendered."""
 
     row: Row | None
     values: EventValues
@@ -52,7 +52,7 @@ class Submission:
         return self.row["id"] if self.row else None
 
     def find_params(self) -> dict[str, Any]:
-        """Return the parameters to send: only changes for an existing event, only nonempty values for a new one."""
+        """Return the parameters to send: only changes for an existing event, only non-empty values for a new one."""
         params = to_params(self.values)
         if self.row is not None:
             return find_changes(params, self.originals)
@@ -76,7 +76,7 @@ class Submission:
 async def load_submission(
     console_request: ConsoleRequest, context: OperationContext, form: dict[str, Any], record_id: int | None
 ) -> Submission:
-    """Read a form. Missing fields get their stored values."""
+    """Read a form. Fields that the form lacks get their stored values."""
     row: Row | None = None
     if record_id is None:
         permissions.require_writer(console_request.actor, EVENTS)
@@ -101,7 +101,7 @@ async def load_submission(
 
 
 def _read_originals(text: object) -> dict[str, Any] | None:
-    """Return the parameters that the form was rendered from; the conflict page sends none."""
+    """Return the parameters with which the form was rendered. The conflict page does not send them."""
     try:
         decoded: Any = orjson.loads(text) if isinstance(text, str) and text else None
     except orjson.JSONDecodeError:
@@ -109,15 +109,15 @@ def _read_originals(text: object) -> dict[str, Any] | None:
     return decoded if isinstance(decoded, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-# The submitted form, which may contain a picture.
+# Limits for the submitted form, which may contain a picture.
 
 LIMITS: Final = FormLimits(fields=1000, field_bytes=1024 * 1024, total_bytes=2 * 1024 * 1024)
-# Form actions that do not save the event, so the picture is not stored.
+# Actions that do not save the event. The picture is not stored for them.
 UNSAVED_ACTIONS: Final = frozenset(["preview", "trash", "find-image", "repeat"])
 
 
 async def read_form(console_request: ConsoleRequest) -> StoredImage | ApiError | None:
-    """Read the form and store its picture, if any; return the error if the picture is invalid."""
+    """Read the form and store the picture, if there is one. If the picture is invalid, return the error."""
     request, library = console_request.request, console_request.state.library
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != MULTIPART or library is None:
@@ -152,18 +152,18 @@ async def add_picture(console_request: ConsoleRequest, image: StoredImage, raw: 
         return int((await create_media(MEDIA, context)).body["id"])
 
 
-# Keep a submitted form as unsaved changes, so nothing is lost if the user goes back from the scope page.
+# Submitted forms are kept as unsaved changes, so nothing is lost if the user goes back from the scope page.
 
-# Fields of the conflict and scope forms, which do not contain the event form's fields.
+# Fields of the conflict and scope forms. These forms lack the fields of the event form.
 OTHER_FORMS: Final = frozenset(["conflict_values", "scope_values"])
 
 
 async def keep_form(console_request: ConsoleRequest, submission: Submission) -> bool:
-    """Store the form as its event's unsaved changes; return False if it is not an event form or is too long."""
+    """Store the form as the event's unsaved changes. Return False if it is not an event form or is too long."""
     form = console_request.form
     if OTHER_FORMS & set(form) or "originals" not in form:
         return False
-    # The picture may have been uploaded with the form.
+    # The picture may have been uploaded with this form.
     pairs = [*list_pairs(form), ("image", submission.values.image)]
     draft = {"base_revision": submission.base_revision, "fields": [[name, value] for name, value in pairs]}
     try:
@@ -177,7 +177,7 @@ async def keep_form(console_request: ConsoleRequest, submission: Submission) -> 
 
 
 def list_pairs(form: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield a form's names and values; `parse_nested` rebuilds the same lists and objects from them."""
+    """Yield the names and values of a form. `parse_nested` rebuilds the same lists and objects from them."""
     for key, value in form.items():
         name = f"{prefix}[{key}]" if prefix else key
         if isinstance(value, dict):

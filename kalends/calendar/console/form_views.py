@@ -52,12 +52,12 @@ from kalends.series.operations.series_edit import THIS
 from kalends.series.rules.repeat import make_params
 
 EVENTS_PATH: Final = f"{PREFIX}/events"
-# Notices after saving, by the event's new status.
+# Notices after saving an event, by its new status.
 SAVED_NOTICES: Final = {"publish": "published", "future": "scheduled", "pending": "submitted"}
 
 
 async def show_new(console_request: ConsoleRequest) -> Response:
-    """Show an empty form, a copy of an event, or a new event's unsaved changes."""
+    """Show an empty form, a copy of an event, or the unsaved changes of a new event."""
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
         permissions.require_writer(console_request.actor, EVENTS)
@@ -70,7 +70,7 @@ async def show_new(console_request: ConsoleRequest) -> Response:
 
 
 async def show_edit(console_request: ConsoleRequest) -> Response:
-    """Show an event's form with warnings, or with its unsaved changes."""
+    """Show the form of an event, with warnings, or with the unsaved changes."""
     record_id = int(console_request.path_params["id"])
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx, record_id=record_id)
@@ -87,7 +87,7 @@ async def show_edit(console_request: ConsoleRequest) -> Response:
 async def _restore(
     console_request: ConsoleRequest, context: OperationContext, key: str, record_id: int | None
 ) -> FormPage | None:
-    """Return the form with its stored unsaved changes; None if there are none."""
+    """Return the form with the stored unsaved changes, or None if there are none."""
     user_id = console_request.actor.user_id or 0
     draft = await form_drafts.find_draft(context.transaction, user_id, KIND, key)
     if draft is None:
@@ -99,7 +99,7 @@ async def _restore(
 
 
 async def save(console_request: ConsoleRequest) -> Response:
-    """Save or preview a new event, or the event in the path; move it to or from the trash; or show the form again."""
+    """Save or preview a new event or the event in the path, move it to or from the trash, or show the form again."""
     record_id = int(console_request.path_params["id"]) if "id" in console_request.path_params else None
     picture = await read_form(console_request)
     action = console_request.form_text("action")
@@ -162,7 +162,7 @@ async def _save(
 async def _write(
     console_request: ConsoleRequest, submission: Submission, params: dict[str, Any], merged: str = ""
 ) -> Response:
-    """Save the event or create a series; if the change could apply to the rest of a series, ask for its scope."""
+    """Save the event or create a series. If the rest of a series could change too, ask for the scope."""
     if submission.record_id is None and submission.values.repeat.is_on:
         repeat = make_params(submission.values.repeat, submission.values.start_day)
         outcome = await console_request.perform(create_series, SERIES, params | repeat)
@@ -203,7 +203,7 @@ async def finish_series(
 
 
 async def _clean_up(console_request: ConsoleRequest, submission: Submission) -> bool:
-    """Save the picture's details and remove the draft; return False if the user may not change the picture."""
+    """Save the picture's details and remove the draft. Return False if the user may not change the picture."""
     is_described = await _describe_image(console_request, submission)
     keys = [str(submission.record_id or ""), submission.draft_key]
     async with console_request.write() as tx:
@@ -212,7 +212,7 @@ async def _clean_up(console_request: ConsoleRequest, submission: Submission) -> 
 
 
 async def _describe_image(console_request: ConsoleRequest, submission: Submission) -> bool:
-    """Save the picture's description and focus point; return False if the user may not change the picture."""
+    """Save the picture's description and focus point. Return False if the user may not change the picture."""
     params, image_id = submission.find_image_params(), int(submission.values.image or 0)
     if not params or not image_id:
         return True
@@ -240,7 +240,7 @@ async def _change_trash(console_request: ConsoleRequest, submission: Submission,
 async def _show_again(
     console_request: ConsoleRequest, submission: Submission, error: ApiError | None = None
 ) -> Response:
-    """Show the form again with the user's values; nothing was saved."""
+    """Show the form again with the user's values. Nothing has been saved."""
     page = replace(
         submission.make_page(),
         image_search=console_request.form_text("image_search"),
@@ -270,7 +270,7 @@ async def _save_merged(console_request: ConsoleRequest, submission: Submission, 
 
 
 def make_edit(submission: Submission, action: str, params: dict[str, Any]) -> ScopedEdit | None:
-    """Return an edit that requires the user to choose a scope; None if it affects only this event."""
+    """Return an edit for which the user must choose a scope, or None if it affects only this event."""
     row = submission.row
     if row is None or row["series_id"] is None or row["status"] == "trash":
         return None
@@ -282,7 +282,7 @@ def make_edit(submission: Submission, action: str, params: dict[str, Any]) -> Sc
 
 
 async def save_decision(console_request: ConsoleRequest, submission: Submission, decision: Decision) -> Response:
-    """Save with the scope that the user chose, or show the page again if something has changed since."""
+    """Save with the scope that the user has chosen. If something has changed since, show the page again."""
     edit = make_edit(submission, decision.action, decision.params)
     if edit is None:
         raise errors.precondition_failed()

@@ -1,6 +1,6 @@
-"""The event table's filter, read from the query string and turned into list parameters.
+"""The filter of the event table, read from the query string and converted to list parameters.
 
-Invalid values are ignored, because URLs are bookmarked and saved.
+Invalid values are ignored, because users bookmark and save URLs.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from kalends.core.statuses import LISTED
 
 PATH: Final = f"{PREFIX}/events"
 PAGE_SIZES: Final = (50, 100, 500)
-# Statuses of unfinished work, for which the default period is all time.
+# Statuses of unfinished work. For these, the default period is all time.
 UNFINISHED: Final = ("draft", "pending", "trash")
 PERIODS: Final = {
     "upcoming": N_("Upcoming"),
@@ -49,7 +49,7 @@ MAX_TEXT_LENGTH: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFilter:
-    """The filter form's fields as strings; empty fields do not filter the rows."""
+    """The fields of the filter form, as strings. Empty fields do not filter the rows."""
 
     search: str = ""
     status: str = ""
@@ -95,17 +95,17 @@ class TableFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the table shows its default rows."""
+        """Return whether the table shows the rows that it shows by default."""
         return not set(self.values) - {*DISPLAY, "of"}
 
     @property
     def has_details(self) -> bool:
-        """Return whether any field that the form hides by default is set."""
+        """Return whether any field is set that the form hides by default."""
         return bool(set(self.values) - {"search", "status", "period", "of", *DISPLAY})
 
     @property
     def actual_period(self) -> str:
-        """Return the period: dates define a range, and unfinished work is shown regardless of date."""
+        """Return the period. Dates define a range; unfinished work is shown regardless of its dates."""
         if self.first or self.last:
             return "range"
         return self.period or ("all" if self.status in UNFINISHED else "upcoming")
@@ -116,7 +116,7 @@ class TableFilter:
 
     @property
     def actual_order(self) -> str:
-        """Return the sort direction. By default, change times and past or all dates are in descending order."""
+        """Return the sort direction. By default, sort change times and past or all dates in descending order."""
         if self.order:
             return self.order
         if self.actual_sort == "date":
@@ -129,7 +129,7 @@ class TableFilter:
 
     @property
     def page_number(self) -> int:
-        """Return the page number, capped at the list's maximum offset."""
+        """Return the page number, limited by the maximum offset of lists."""
         return min(int(self.page or 1), MAX_OFFSET // self.rows_per_page + 1)
 
     @property
@@ -137,12 +137,12 @@ class TableFilter:
         return not self.status and self.page_number == 1
 
     def url(self, **changes: str) -> str:
-        """Return the table's URL with changed fields, starting again at the first page."""
+        """Return the URL of the table with changed fields. It starts at the first page."""
         query = replace(self, **{"page": "", **changes}).query
         return f"{PATH}?{query}" if query else PATH
 
     def sort_url(self, sort: str) -> str:
-        """Return the URL that sorts by a column, or reverses the order if the table is already sorted by it."""
+        """Return the URL that sorts the table by a column, or reverses the order if it is already sorted by it."""
         if sort != self.actual_sort:
             return self.url(sort=sort, order="")
         return self.url(sort=sort, order="desc" if self.actual_order == "asc" else "asc")
@@ -167,7 +167,7 @@ def _read_day(text: str) -> date | None:
 
 
 def make_params(filter_: TableFilter, console_request: ConsoleRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the list parameters, and values that are not request parameters."""
+    """Return the list parameters, and the values that are not request parameters."""
     raw: dict[str, Any] = {
         "page": filter_.page_number,
         "per_page": filter_.rows_per_page,
@@ -183,7 +183,7 @@ def make_params(filter_: TableFilter, console_request: ConsoleRequest) -> tuple[
 
 
 def _make_scope(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
-    """Limit authors and contributors to their own events, or to other people's published events."""
+    """Limit authors and contributors to their own events, or to published events of other people."""
     if console_request.has_role("editor"):
         return {}
     if filter_.of == "others":
@@ -192,7 +192,7 @@ def _make_scope(filter_: TableFilter, console_request: ConsoleRequest) -> dict[s
 
 
 def _make_dates(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
-    """Return the parameters for a period; none means all dates."""
+    """Return the parameters for a period. No parameters mean all dates."""
     match filter_.actual_period:
         case "upcoming":
             return {"overlaps_from": "now", "strict_dates": True}

@@ -38,7 +38,7 @@ class LinkedRecord[R]:
 
 @dataclass(frozen=True, slots=True)
 class LinkedRecords:
-    """The records to which a set of events links, by ID. They include only records that the caller may see."""
+    """Records linked from a set of events, by ID. Only records that the caller may see are included."""
 
     venues: Mapping[int, LinkedRecord[Venue]] = field(default_factory=dict[int, LinkedRecord[Venue]])
     organizers: Mapping[int, LinkedRecord[Organizer]] = field(default_factory=dict[int, LinkedRecord[Organizer]])

@@ -296,5 +296,5 @@ def _start_of_day(day: date) -> datetime:
 
 
 def _shift_day(day: date, days: int) -> date:
-    """Shift a day. Two days are more than the difference between any two time zones."""
+    """Shift a day. A shift by two days exceeds the difference between any two time zones."""
     return day + timedelta(days=days)

@@ -421,7 +421,7 @@ def _list_context(facts: EventFacts) -> frozenset[str]:
 
 
 def compare_starts(first: EventFacts, second: EventFacts) -> float:
-    """Compare local starts, only by day if either is all-day. Doors may open earlier, so allow up to 90 minutes."""
+    """Compare local starts; if either event is all-day, only days. Doors may open up to 90 minutes earlier."""
     if first.all_day or second.all_day:
         is_same_day = first.start_local.date() == second.start_local.date()
         return (1.0 if first.all_day == second.all_day else 0.7) if is_same_day else 0.0

@@ -436,7 +436,7 @@ def _choose_file(row: Record) -> str:
 
 
 async def find_prefix(tx: Transaction, path: str) -> str | None:
-    """Replace the longest path prefix of the former site that matches. Return None if no prefix matches."""
+    """Replace the longest matching prefix in a path of the former site. Return None if no prefix matches."""
     row = await tx.fetch_one(
         Sql(
             "SELECT old, new FROM prefix_redirects WHERE site_id = ? AND starts_with(?, old) "

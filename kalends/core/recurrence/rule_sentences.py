@@ -188,7 +188,7 @@ def _use_years(rule: Rule, start: date) -> Rule:
 
 
 def _use_weeks(rule: Rule, start: date) -> Rule:
-    """Convert a daily, monthly or yearly rule that only weekdays limit to a weekly rule."""
+    """Convert a daily, monthly or yearly rule to a weekly one if only weekdays limit it."""
     is_limited = bool(rule.months or rule.month_days or rule.set_positions)
     is_weekly = rule.weekdays and all(weekday.ordinal is None for weekday in rule.weekdays)
     return replace(rule, frequency="weekly") if is_weekly and not is_limited and rule.interval == 1 else rule

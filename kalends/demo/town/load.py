@@ -65,7 +65,10 @@ async def seed_town(
     today: date,
     on_progress: ProgressCallback,
 ) -> TownCounts | None:
-    """Add the town to the site with this host name or ID and count its records; return None if it already exists."""
+    """Add the town to the site with this host name or ID.
+
+    Return the record counts, or None if the town already exists.
+    """
     now = times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), town_places.ZONE)
     async with bulk_load.open_bulk_load(database_url, site_key, 0, lambda _: now) as load:
         tx = load.transaction
@@ -94,7 +97,7 @@ async def _make_context(tx: Transaction) -> OperationContext:
 
 
 async def _store_pictures(site_id: int, library: Library, on_progress: ProgressCallback) -> dict[str, StoredImage]:
-    """Draw the pictures and store their files; return the stored images by name."""
+    """Draw the pictures and store their files. Return the stored images by name."""
     pictures = {pick_picture(slot, n) for slot in PROGRAMME if slot.has_picture for n in range(len(slot.items))}
     names = ["logo", *sorted(pictures | {place.picture for place in town_places.PLACES})]
     stored: dict[str, StoredImage] = {}

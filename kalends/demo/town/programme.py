@@ -1,7 +1,7 @@
-"""Larkford's program: what takes place where, on which weekday and how often.
+"""Larkford's program: what takes place, where, on which weekday and how often.
 
-A slot repeats every few weeks and cycles through its items. Weeks are counted from a fixed Monday, so the same day
-always gets the same program. All texts are original.
+A slot repeats every few weeks and takes its items in turn. Weeks are counted from a fixed Monday, so the same day
+always has the same program. All texts are original.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ MON, TUE, WED, THU, FRI, SAT, SUN = range(7)
 class Item:
     title: str
     text: str
-    cost: str | None = None  # None means the slot's cost
+    cost: str | None = None  # None means the cost of the slot
     featured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A recurring time slot. `start` is a time of day; with `days` instead of `minutes`, items last whole days."""
+    """A recurring time slot. `start` is a time of day. With `days` instead of `minutes`, items last whole days."""
 
     category: str
     venue: str
@@ -32,12 +32,12 @@ class Slot:
     days: int = 0
     every: int = 1  # interval in weeks
     phase: int = 0  # week offset within the interval
-    months: tuple[int, ...] = ()  # empty means all
+    months: tuple[int, ...] = ()  # empty means all months
     cost: str = ""
     tags: tuple[str, ...] = ()
-    note: str = ""  # a second paragraph shared by all items
+    note: str = ""  # a second paragraph that all items share
     has_picture: bool = True
-    scene: str = ""  # picture scene; empty means the category's scene
+    scene: str = ""  # picture scene; empty means the scene of the category
 
 
 COUNCIL, ARTS, STATION_YARD = "Larkford Town Council", "Larkford Arts Trust", "Station Yard Community Trust"

@@ -1,4 +1,4 @@
-"""Larkford's venues, organizers and categories, all fictional, and its program dates."""
+"""Larkford's venues, organizers and categories, all fictional, and the dates of the program."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -146,7 +146,7 @@ CATEGORIES: Final = {
 
 WEEKS_BACK: Final = 4
 WEEKS_AHEAD: Final = 10
-# Maximum weeks that an exhibition runs; one that opened before the first week may still be open.
+# Maximum number of weeks that an exhibition runs. One that opened before the first week may still be open.
 LONGEST_RUN: Final = 7
 FIRST_MONDAY: Final = date(2024, 1, 1)
 

@@ -97,7 +97,7 @@ class Move:
 
     @property
     def object_name(self) -> str:
-        """Return the name of the publication, slot and subscription. It is unique to this move."""
+        """Return the unique name that the publication, slot and subscription of this move share."""
         return name_objects(self.site_id, self.id)
 
 

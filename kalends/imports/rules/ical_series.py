@@ -18,7 +18,7 @@ from kalends.series.rules.series_slots import LAST_YEAR, Definition, Part, find_
 # Maximum number of dates from the start of a new series to the horizon. If there are more, skip the earliest.
 MAX_DATES: Final = 900
 HORIZON: Final = timedelta(days=25 * 31)  # covers at least all the months for which series dates are created
-MAX_SLOTS: Final = 2_000  # separate limits for RDATE and EXDATE
+MAX_SLOTS: Final = 2_000  # limit for RDATE and, separately, for EXDATE
 MAX_WARNINGS: Final = 10
 MAX_COUNTED: Final = 2_000  # maximum number of dates to count
 LISTED_PAST: Final = timedelta(days=31)  # how far into the past a truncated list of dates reaches

@@ -41,7 +41,7 @@ class Day:
     is_today: bool
     is_outside: bool
     entries: list[Entry] = field(default_factory=list[Entry])
-    hidden: int = 0  # single-day events that are not shown
+    hidden: int = 0  # number of single-day events that are not shown
     running: list[Entry] = field(default_factory=list[Entry])  # multi-day events
     starting: list[Entry] = field(default_factory=list[Entry])  # multi-day events that the agenda lists on this day
     without_lane: list[Entry] = field(default_factory=list[Entry])  # multi-day events that did not fit in any lane
@@ -57,7 +57,10 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Consecutive days of a lane with one entry or none. `start` is the number of days since the week's first day."""
+    """Consecutive days of a lane with the same entry or none.
+
+    `start` is the number of days since the first day of the week.
+    """
 
     start: int
     days: int
@@ -73,7 +76,7 @@ class Week:
 
 
 def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
-    """Return the first and last day of the weeks that a month spans."""
+    """Return the first and the last day of the weeks of a month."""
     first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
     return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
@@ -100,7 +103,7 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
 
 @lru_cache(maxsize=20_000)
 def _foreign_zone(start: datetime, event_zone: str, zone: str) -> str:
-    """Return the abbreviation of the event's zone if its offset differs from the site's."""
+    """Return the abbreviation of the event's zone, if its offset differs from the offset of the site's zone."""
     if event_zone == zone:
         return ""
     utc = utc_of(start, event_zone)
@@ -118,7 +121,7 @@ def make_weeks(
     max_lanes: int = 0,
     month: date | None = None,
 ) -> list[Week]:
-    """Arrange entries in weeks. `rows` are the same events; a row's `of_day` is the number of events on its day.
+    """Arrange entries in weeks. `rows` are the same events; `of_day` in a row is the number of events on that day.
 
     A day has at most `max_entries` events and `max_lanes` lanes for bars; the default is `max_entries` lanes.
     """
@@ -134,7 +137,7 @@ def make_weeks(
             if len(by_date[entry.first].entries) < max_entries:
                 by_date[entry.first].entries.append(entry)
             totals[entry.first] = row["of_day"]
-    # On small screens, the agenda starts today, so it lists current multi-day events under today.
+    # On small screens, the agenda starts today, so list multi-day events that are in progress under today.
     earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
     for entry in multi_day:
         first_shown = by_date.get(max(entry.first, min(earliest, entry.last)))
@@ -146,7 +149,7 @@ def make_weeks(
 
 
 def make_agenda(weeks: list[Week], today: date) -> list[Day]:
-    """Return the month's days with events, starting with today if it is in the month."""
+    """Return the days of the month that have events. If today is in the month, start with today."""
     days = [day for week in weeks for day in week.days if not day.is_outside]
     since = today if any(day.is_today for day in days) else date.min
     return [day for day in days if day.date >= since and (day.entries or day.starting)]
@@ -156,7 +159,7 @@ def _make_week(days: list[Day], multi_day: list[Entry], max_lanes: int) -> Week:
     first, last = days[0].date, days[-1].date
     lanes: list[list[Entry]] = []
     touching = [entry for entry in multi_day if entry.first <= last and entry.last >= first]
-    # Of events that start on the same day, place the longest first, to leave few free lanes above occupied lanes.
+    # If several events start on the same day, place the longest first, to leave few free lanes above occupied ones.
     for entry in sorted(
         touching, key=lambda entry: (max(entry.first, first), first - min(entry.last, last), entry.first)
     ):
@@ -190,15 +193,15 @@ def _make_cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
     return cells
 
 
-# Month cells: a multi-day event's bar has the same height on all its days, with single events around it.
+# Month cells. The bar of a multi-day event has the same vertical position on all its days; single events surround it.
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position in a cell's list, from top to bottom.
+    """A position in the list of a cell, from top to bottom.
 
-    A bar begins where `days` is set to the number of days it covers this week; the cells for its other days leave the
-    position free. `is_short` makes the slot as tall as a bar, because a bar follows below.
+    A bar begins in the slot whose `days` is set to the number of days that the bar covers this week. On the other
+    days, the position stays free. `is_short` makes the slot as tall as a bar, because a bar follows below.
     """
 
     entry: Entry | None = None
@@ -206,7 +209,7 @@ class Slot:
     is_short: bool = False
     continues_before: bool = False
     continues_after: bool = False
-    lanes: int = 1  # height of a slot without an entry
+    lanes: int = 1  # height in lanes of a slot without an entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +218,7 @@ class MonthLayout:
 
     weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]
     agenda: Sequence[Day]
-    has_more_days: bool  # whether the agenda omits days with events
+    has_more_days: bool  # whether there are days with events that the agenda omits
 
 
 def lay_out_month(
@@ -228,7 +231,7 @@ def lay_out_month(
     today: date,
     month: date,
 ) -> MonthLayout:
-    """Arrange a month. `size` has three limits: events per day below the bars, stacked bars, and agenda days."""
+    """Arrange a month. `size` contains three limits: events per day below the bars, stacked bars, and agenda days."""
     max_entries, max_lanes, max_days = size
     # One entry more than fits, because it replaces the link to it.
     limits = {"max_entries": max_entries + max_lanes + 1, "max_lanes": max_lanes}
@@ -241,9 +244,9 @@ def lay_out_month(
 def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
     """Return the slots for the seven days.
 
-    Single events fill free lanes on their day. A cell has a slot for each of the week's lanes and `max_entries` more,
-    so a day with fewer bars lists more events in the same height. Each day's `hidden` counts events that did not fit.
-    A single remaining event stands in the row of the link to it.
+    Single events fill the free lanes on their day. A cell has one slot for each lane of the week and `max_entries`
+    more, so a day with fewer bars has room for more events. `hidden` of a day is the number of events that did not
+    fit. If only one event would remain, it takes the row of the link to it.
     """
     covering: list[list[Cell | None]] = [[] for _ in week.days]
     for number, lane in enumerate(week.lanes):
@@ -255,7 +258,7 @@ def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
 
 
 def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int) -> list[Slot]:
-    """Return a day's slots. `covering` holds the bar in each lane, down to the lowest bar."""
+    """Return the slots of a day. `covering` holds the bar in each lane, down to the lowest bar."""
     room = max_slots - len(covering) + covering.count(None)
     bars: list[Entry] = []
     if len(day.entries) + day.more_count <= room + 1:

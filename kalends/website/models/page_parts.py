@@ -1,4 +1,4 @@
-"""Page parts: descriptions, API addresses, highlights, and the size budget."""
+"""Parts of pages: descriptions, API addresses, highlights, and the size budget."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -91,14 +91,14 @@ def _adapt_image(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> s
     return f'<a rel="nofollow noopener" class="picture" href="{attributes["src"]}">{text}</a>'
 
 
-# Headers and links that let other sites and aggregators discover a page's API, as in WordPress.
+# Headers and links from which other sites and aggregators learn the API of a page, as in WordPress.
 
 API_LINK: Final = "https://api.w.org/"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAddress:
-    """The API path for a page's content, relative to the namespace, and the event ID on an event page."""
+    """The API path for the content of a page, relative to the namespace, and on an event page the ID of the event."""
 
     path: str = "/"
     event_id: int = 0
@@ -109,7 +109,7 @@ class ApiAddress:
 
     @classmethod
     def of_term(cls, filter_name: str, slug: str) -> "ApiAddress":
-        """Return the API address for events in a category or tag. Slugs are stored percent-encoded."""
+        """Return the API address for the events in a category or tag. Slugs are stored percent-encoded."""
         return cls(f"/events/?{filter_name}={quote(slug, safe='%')}")
 
 
@@ -119,12 +119,12 @@ WHOLE_API: Final = ApiAddress()
 @dataclass(frozen=True, slots=True)
 class Discovery:
     root_url: str
-    api_url: str  # the API URL for the page's content
+    api_url: str  # the API URL for the content of the page
     headers: dict[str, str]
 
 
 def make_discovery(base_url: str, api_prefix: str, address: ApiAddress) -> Discovery | None:
-    """Return the API addresses that a page announces; None if `api_prefix` is empty (no API for old clients)."""
+    """Return the API addresses that a page announces, or None if `api_prefix` is empty (no API for old clients)."""
     if not api_prefix:
         return None
     root_url = f"{base_url}{'/'.join(api_prefix.split('/')[:-3])}/"
@@ -158,7 +158,7 @@ MAX_CARDS_BYTES: Final = 26_000
 MAX_RESULTS_BYTES: Final = 18_000  # for search results, next to the filters
 MAX_ENTRIES_BYTES: Final = 19_500
 MAX_FEATURED_BYTES: Final = 5_000
-# Bytes of markup per card, image, entry, bar, free place, link or tile, excluding text.
+# Bytes of markup per card, image, entry, bar, free place, link or tile, without the text.
 CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
@@ -174,7 +174,7 @@ REPEATS_BYTES: Final = 35  # in addition to the text itself
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
-    """Drop all excerpts if the cards exceed the budget, then all images if they still do."""
+    """Drop all excerpts if the cards exceed the budget. If they still exceed it, drop all images, too."""
     if _measure_cards(cards) > budget:
         cards = [replace(card, excerpt="") for card in cards]
     if _measure_cards(cards) > budget:
@@ -196,7 +196,7 @@ def find_preview_image(cards: Iterable[Card]) -> PageImage | None:
 
 
 def measure_month(layout: MonthLayout, highlights: Highlights) -> int:
-    """Return the size of a month with its highlights, in bytes; the limit is MAX_ENTRIES_BYTES."""
+    """Return the size of a month with its highlights, in bytes. The limit is MAX_ENTRIES_BYTES."""
     days = [day for week in layout.weeks for day, _ in week] + list(layout.agenda)
     slots = [slot for week in layout.weeks for _, cell in week for slot in cell]
     entries = [slot.entry for slot in slots if slot.entry]

@@ -1,4 +1,4 @@
-"""Series on pages: rule descriptions, lists of dates, and an event's position in its series."""
+"""Series on pages: descriptions of rules, lists of dates, and the position of an event in its series."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from kalends.rendering.page_urls import UrlBuilder
 from kalends.rendering.rule_texts import describe_rule
 from kalends.series.rules.series_slots import LAST_SLOT, Date, Part
 
-MAX_NAMED_DATES: Final = 3  # shown for a rule that no sentence describes
+MAX_NAMED_DATES: Final = 3  # number of dates to show for a rule that no sentence describes
 TIMES: Final = "times"
 MOVED: Final = N_("Moved from {when}")
 ONE_OF: Final = N_("One of {count} dates")
@@ -34,7 +34,7 @@ class DateLink:
 @dataclass(frozen=True, slots=True)
 class SeriesNote:
     rule: str
-    count: str  # "One of 16 dates"; empty if there is no last date
+    count: str  # "One of 16 dates"; empty if the series has no last date
     moved_from: str
     before: DateLink | None
     after: DateLink | None
@@ -43,7 +43,7 @@ class SeriesNote:
 
 @dataclass(frozen=True, slots=True)
 class DateItem:
-    """An event in a series' list of dates. Title and place are empty if they match the series."""
+    """An event in the list of a series' dates. Title and place are empty if they are the same as in the series."""
 
     url: str
     when: When
@@ -61,7 +61,7 @@ class RuleLine:
 
 
 def make_date_item(event: Event, series: Series, locale: PageLocale, links: UrlBuilder, zone: str) -> DateItem:
-    """Build an entry for the date list; `zone` is the site's time zone."""
+    """Build an entry for the list of dates. `zone` is the site's time zone."""
     title, place = read_title(event.title), _name_places(event)
     return DateItem(
         url=links.event(event.slug),
@@ -76,7 +76,7 @@ def make_date_item(event: Event, series: Series, locale: PageLocale, links: UrlB
 
 
 def describe_move(event: Event, series: SeriesReference, locale: PageLocale) -> str:
-    """Return the time an event was moved from; empty if it was not moved."""
+    """Return the time from which an event was moved, or "" if it was not moved."""
     part = find_part(series.parts, series.slot)
     expected = Date(series.slot, part).span().start.wall
     if TIMES not in series.own_fields or expected == event.start_local:
@@ -85,7 +85,7 @@ def describe_move(event: Event, series: SeriesReference, locale: PageLocale) -> 
 
 
 def describe_current_rules(parts: Sequence[Part], now: datetime, locale: PageLocale) -> list[RuleLine]:
-    """Describe a series' rules that have upcoming dates, or else its last rule."""
+    """Describe the rules of a series that have upcoming dates. If there are none, describe the last rule."""
     upcoming = [part for part in parts if next(_list_upcoming(part, now), None) is not None]
     return [
         RuleLine(text, _format_times(part, locale))
@@ -95,7 +95,7 @@ def describe_current_rules(parts: Sequence[Part], now: datetime, locale: PageLoc
 
 
 def describe_part(part: Part, now: datetime, locale: PageLocale) -> str:
-    """Describe a part's rule, or list its next dates if no sentence fits."""
+    """Describe the rule of a part. If no sentence fits, list the next dates."""
     rule, start = part.rule, part.start.date()
     text = describe_rule(rule, start, locale.language, str(locale.locale)) if rule is not None else None
     if text is not None:
@@ -109,7 +109,7 @@ def describe_rule_at(series: SeriesReference, now: datetime, locale: PageLocale)
 
 
 def find_part(parts: Sequence[Part], slot: datetime) -> Part:
-    """Return the part in force at a slot, or the first part if the slot is earlier."""
+    """Return the part in force at a slot. If the slot is earlier than all parts, return the first one."""
     return next((part for part in reversed(parts) if part.start <= slot), parts[0])
 
 

@@ -15,16 +15,19 @@ from kalends.website.models.grid import Entry, Row
 
 DAY: Final = timedelta(days=1)
 SECOND: Final = timedelta(seconds=1)
-HOURS: Final = 31  # A night ends at six; a zero-length event just before that needs half an hour.
+HOURS: Final = 31  # A night ends at six, and a zero-length event just before six needs half an hour.
 FIRST_HOUR, LAST_HOUR = 10, 20  # shown even without events
 STEPS_PER_HOUR: Final = 12
-MIN_STEPS: Final = 6  # half an hour, the smallest block that is readable and easy to tap
+MIN_STEPS: Final = 6  # half an hour: the smallest block that is readable and easy to tap
 SHORT_STEPS: Final = 9  # blocks of up to 45 minutes have one line
 MAX_LANES: Final = 5
 
 
 class Slot(NamedTuple):
-    """One grid row. Hours 24 and later belong to the next morning; `fold` is 1 for a repeated hour."""
+    """A row of the grid.
+
+    Hours 24 and later belong to the next morning; `fold` is 1 for the second row of a repeated hour.
+    """
 
     hour: int
     fold: int = 0
@@ -34,7 +37,7 @@ class Slot(NamedTuple):
 class Block:
     """A rectangle in a day's column, measured in steps from the top and in columns side by side.
 
-    A block without an entry represents `count` events that do not fit.
+    A block without an entry stands for `count` events that do not fit.
     """
 
     start: int
@@ -43,8 +46,8 @@ class Block:
     count: int = 0
     column: int = 0
     columns: int = 1
-    width: int = 1  # number of columns spanned
-    beside_rest: bool = False  # leaves room for the narrow block of events that do not fit
+    width: int = 1  # number of columns that the block spans
+    beside_rest: bool = False  # whether to leave room for the narrow block of events that do not fit
 
     @property
     def end(self) -> int:
@@ -52,7 +55,7 @@ class Block:
 
     @property
     def css_classes(self) -> str:
-        """Return the position as classes, because the Content-Security-Policy forbids style attributes."""
+        """Return the position as CSS classes, because the Content-Security-Policy forbids style attributes."""
         hour, step = divmod(self.start, STEPS_PER_HOUR)
         hours, steps = divmod(self.length, STEPS_PER_HOUR)
         parts = [("t", hour), ("m", step), ("l", hours), ("k", steps), ("c", self.column), ("n", self.columns)]
@@ -64,7 +67,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A multi-day or all-day event. `start` is the number of days since the week's first day."""
+    """A multi-day or all-day event. `start` is the number of days since the first day of the week."""
 
     entry: Entry
     start: int
@@ -85,7 +88,7 @@ class WeekDay:
     all_day: list[Entry] = field(default_factory=list[Entry])
     blocks: list[Block] = field(default_factory=list[Block])
     gaps: list[Block] = field(default_factory=list[Block])
-    hidden: int = 0  # events that are not on the page
+    hidden: int = 0  # number of events that are not on the page
     slot_times: tuple[
         int, ...
     ] = ()  # Unix time at which each row begins, to draw the current-time line; only for today
@@ -99,7 +102,7 @@ class HourGrid:
 
     @property
     def css_classes(self) -> str:
-        """Return the days' widths as classes; a day with events side by side is wider."""
+        """Return the widths of the days as CSS classes. A day with events side by side is wider."""
         widths = [max([block.columns + block.beside_rest for block in day.blocks], default=1) for day in self.days]
         return " ".join(f"x{n}{min(width, 3)}" for n, width in enumerate(widths) if width > 1)
 
@@ -120,7 +123,7 @@ def make_hour_grid(
 ) -> HourGrid:
     """Arrange the events of the week that begins on `first`. `zone` is the site's time zone.
 
-    `rows` are the same events as `entries`; a row's `of_day` is the number of events on its day. At most
+    `rows` are the same events as `entries`; `of_day` in a row is the number of events on that day. At most
     `max_columns` events appear side by side, and at most `max_entries` per day in total.
     """
     days = [WeekDay(first + n * DAY, first + n * DAY == today, first + n * DAY < today) for n in range(7)]
@@ -157,7 +160,7 @@ def make_hour_grid(
 
 
 def _list_slots(first: date, zone: str) -> list[Slot]:
-    """Return a week's rows: all hours, with a second row for hours that occur twice on any day."""
+    """Return the rows of a week: all hours, and a second row for each hour that occurs twice on any day."""
     repeated = {
         hour
         for n in range(7)
@@ -182,7 +185,7 @@ def _find_shift(day: date, hour: int, minute: int, zone: str) -> int:
 
 
 def _find_gaps(day: date, slots: Sequence[Slot], zone: str) -> list[Block]:
-    """Return blocks for the rows, or half rows, that do not exist on a day."""
+    """Return blocks for the rows, or halves of rows, that do not exist on a day."""
     has_change = _changes_offset(day, zone)
     gaps: list[Block] = []
     for index, slot in enumerate(slots):
@@ -203,13 +206,13 @@ def _find_gaps(day: date, slots: Sequence[Slot], zone: str) -> list[Block]:
 def _begin_slot(day: date, slot: Slot, zone: str) -> int:
     wall = datetime.combine(day, time()) + timedelta(hours=slot.hour)
     if slot.fold and _find_shift(day, slot.hour, 30, zone) <= 0:
-        # The hour is not repeated on this day, so its second row starts and ends at the next hour.
+        # The hour is not repeated on this day, so the second row starts and ends at the next hour.
         wall += timedelta(hours=1)
     return int(utc_of(wall, zone, slot.fold).timestamp())
 
 
 def _shown_rows(slots: list[Slot], blocks: list[Block]) -> range:
-    """Return the rows from the first to the last event, including at least FIRST_HOUR to LAST_HOUR."""
+    """Return the rows from the first to the last event, and at least from FIRST_HOUR to LAST_HOUR."""
     first = min([slots.index(Slot(FIRST_HOUR)), *(block.start // STEPS_PER_HOUR for block in blocks)])
     last = max([slots.index(Slot(LAST_HOUR)), *(-(-block.end // STEPS_PER_HOUR) for block in blocks)])
     return range(first, last)
@@ -219,7 +222,7 @@ def _shown_rows(slots: list[Slot], blocks: list[Block]) -> range:
 
 
 def _make_block(row: Row, entry: Entry, slots: list[Slot]) -> Block:
-    """Return an event's block, measured in steps from midnight."""
+    """Return the block of an event, measured in steps from midnight."""
     start = _find_step(row["start_utc"], row["timezone"], entry.first, slots)
     last = _find_step(max(row["start_utc"], row["end_utc"] - SECOND), row["timezone"], entry.first, slots)
     return Block(start, max(MIN_STEPS, last + 1 - start), entry)
@@ -229,7 +232,7 @@ def _find_step(utc: datetime, zone: str, day: date, slots: list[Slot]) -> int:
     local = in_zone(utc, zone)
     hour = local.hour + 24 * (local.date() - day).days
     slot = Slot(hour, local.fold)
-    # An hour can occur twice in the event's zone but only once in the site's.
+    # An hour can occur twice in the event's zone but only once in the site's zone.
     index = slots.index(slot if slot in slots else Slot(hour))
     return index * STEPS_PER_HOUR + local.minute * STEPS_PER_HOUR // 60
 
@@ -249,7 +252,7 @@ def _place_side_by_side(blocks: list[Block], max_columns: int) -> list[Block]:
 
 
 def _divide(group: list[Block], max_columns: int) -> list[Block]:
-    """Place each block in the first free column; combine blocks beyond the last column into one narrow block."""
+    """Place each block in the first free column. Combine all blocks beyond the last column into one narrow block."""
     ends: list[int] = []
     columns: list[int] = []
     for block in group:
