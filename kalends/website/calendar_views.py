@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
+from itertools import groupby
 from math import log2
 from typing import Final
 
@@ -14,6 +15,7 @@ from kalends.calendar.operations.calendar_months import make_date_filter
 from kalends.calendar.operations.record_verbs import list_events
 from kalends.core import errors
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.search_words import find_weekend
 from kalends.rendering.cards import Card
 from kalends.rendering.page_urls import has_page
 from kalends.store import Row
@@ -25,13 +27,14 @@ from kalends.website.models.page_parts import (
     MAX_ENTRIES_BYTES,
     MAX_FEATURED_BYTES,
     Highlights,
-    find_weekend,
+    find_preview_image,
+    fit_rows,
     measure_month,
     trim,
     week_fits,
 )
 from kalends.website.models.week import HourGrid, make_hour_grid
-from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekPage
+from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekendPage, WeekPage
 
 DAY: Final = timedelta(days=1)
 # Each combination limits events per day below the bars, stacked bars, and agenda days on small screens. The page uses
@@ -43,6 +46,9 @@ MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 40
 # Maximum number of events side by side and per day, for increasingly full weeks.
 WEEK_LIMITS: Final = ((3, MAX_PER_WEEK_DAY), (2, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
+MAX_WEEKEND_EVENTS: Final = 60
+MAX_RUNNING: Final = 12  # events that started before the weekend
+EVENING: Final = time(17)
 MAX_FEATURED: Final = 3
 MAX_WEEKEND: Final = 4
 
@@ -150,6 +156,58 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
         canonical=context.base_url + path,
     )
     return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
+
+
+async def show_weekend(
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+) -> PageResponse:
+    """Show a weekend from Friday evening to Sunday; without a date, the rest of the current or the next weekend."""
+    page = make_page_context(page_request, context, keep_dates=False)
+    is_dated = "day" in path_params
+    first, sunday = find_weekend(read_day(path_params["day"]) if is_dated else page.today)
+    saturday, friday = sunday - DAY, sunday - 2 * DAY
+    has_friday = is_dated or page.today <= friday
+    if is_dated:
+        first = saturday
+    begin = datetime.combine(friday, EVENING) if has_friday else datetime.combine(first, time())
+    starting = await calendar_months.list_starting(context, begin, sunday, MAX_WEEKEND_EVENTS)
+    running = await calendar_months.list_running(context, begin, first, MAX_RUNNING)
+    cards = [page.make_card(event) for event in (*starting.records, *running.records)]
+    rows, count = fit_rows(cards), len(starting.records)
+    headings = {friday: page.locale.text(N_("Friday evening"))}
+    groups = [
+        (headings.get(day, page.locale.day(day)), list(group))
+        for day, group in groupby(rows[:count], key=lambda card: card.when.first)
+    ]
+    if rows[count:]:
+        groups.append((page.locale.text(N_("All weekend")), rows[count:]))
+    dates = page.locale.days(begin.date(), sunday)
+    path = f"/events/weekend/{saturday.isoformat()}/" if is_dated else "/events/weekend/"
+
+    def link(day: date) -> PeriodLink | None:
+        name = page.locale.text(N_("Weekend of {day}"), day=page.locale.short_day(day))
+        return PeriodLink(page.links.url(f"/events/weekend/{day.isoformat()}/"), name) if has_page(day) else None
+
+    model = WeekendPage(
+        title=dates if is_dated else page.locale.text(N_("This weekend")),
+        heading=dates if is_dated else page.locale.text(N_("This weekend")),
+        summary="" if is_dated else dates,
+        dates="" if is_dated else dates,
+        groups=groups,
+        more_count=starting.page.total + len(running.records) - len(rows),
+        more_url=page.links.url("/events/list/", ("overlaps_from", begin.date()), ("overlaps_to", sunday)),
+        image=find_preview_image(cards),
+        current_day=saturday,
+        before=link(saturday - 7 * DAY),
+        after=link(saturday + 7 * DAY),
+        today_url=page.links.url("/events/weekend/"),
+        active_filters=make_chips(page, path),
+        robots="" if not is_dated else "noindex" if rows else "noindex, nofollow",
+        canonical=context.base_url + path,
+    )
+    image_urls = tuple(card.image.src for card in rows if card.image)
+    cache_tags = (*starting.cache_tags, *running.cache_tags)
+    return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
 
 def read_day(text: str) -> date:

@@ -19,6 +19,7 @@ from kalends.core import errors, params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param, parse_id
 from kalends.core.sanitize import clean_plain
+from kalends.core.search_words import SplitText
 from kalends.http.bodies import base_name
 from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, shorten
 from kalends.website.context import (
@@ -39,10 +40,10 @@ from kalends.website.pages import (
     ListPage,
     MapPage,
     Paging,
-    QuickFilter,
     SearchForm,
     SearchPage,
 )
+from kalends.website.word_filters import LABELS as WORD_LABELS, apply_words, find_active, make_quick_filters
 
 DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
@@ -71,6 +72,9 @@ DATES: Final = {
     "start_date": FROM, "starts_after": FROM, "ends_after": FROM, "overlaps_from": FROM,
     "end_date": UNTIL, "starts_before": UNTIL, "ends_before": UNTIL, "overlaps_to": UNTIL,
 }  # fmt: skip
+# Dates without a field in the search form, which keeps them when other filters change.
+KEPT_DATES: Final = (DATES.keys() - {"overlaps_from", "overlaps_to"}) | {"strict_dates"}
+NO_WORDS: Final = SplitText((), "")
 FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
 # Parameters that search the form's categories, tags, venues and organizers by part of their name.
@@ -92,7 +96,8 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
 
 
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    page = make_page_context(page_request, context)
+    page, split = apply_words(make_page_context(page_request, context))
+    context = page.context
     # The form's choices also count against the page's size budget.
     max_cards, budget = MAX_CARDS // 2, MAX_RESULTS_BYTES
     card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
@@ -103,7 +108,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         card_list=card_list,
         robots="noindex",
         canonical=f"{context.base_url}/events/search/",
-        active_filters=make_chips(page, "/events/search/"),
+        active_filters=make_chips(page, "/events/search/", split),
         form=_read_form(page, dict(page_request.query)),
         facets=await make_facets(page, replace(context, values=_make_list_values(page, context))),
         quick_filters=make_quick_filters(page, "/events/search/"),
@@ -205,6 +210,7 @@ def _read_form(page: PageContext, query: dict[str, str]) -> SearchForm:
         near=query.get("near", ""),
         geoloc_radius=query.get("geoloc_radius") or "40",
         free=bool(query.get("free")),
+        dates=[(name, value) for name, value in query.items() if value and name in KEPT_DATES],
     )
 
 
@@ -229,9 +235,22 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
 # Filters: chips for active filters, category navigation, and search form choices.
 
 
-def make_chips(page: PageContext, path: str) -> list[Chip]:
+def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> list[Chip]:
+    """Return the active filters. Those that words in the search have set offer to search for the word."""
     chips: list[Chip] = []
+    named: set[str] = set()
+    words = {word.meaning: word for word in split.found}
+    for meaning, pairs in find_active(page.links.filters, page.today):
+        named |= pairs.keys()
+        others = [pair for pair in page.links.filters if pair[0] not in pairs]
+        chip = Chip(page.locale.text(WORD_LABELS[meaning]), page.links.with_filters(others).url(path))
+        if word := words.get(meaning):
+            search = [("search", split.restore(word)), *[pair for pair in others if pair[0] != "search"]]
+            chip = replace(chip, word=word.text, word_url=page.links.with_filters(search).url(path))
+        chips.append(chip)
     for index, pair in enumerate(page.links.filters):
+        if pair[0] in named:
+            continue
         others = [*page.links.filters[:index], *page.links.filters[index + 1 :]]
         for name, remaining in _split_filter(page, pair, others):
             chips.append(Chip(name, page.links.with_filters(remaining).url(path)))
@@ -299,24 +318,6 @@ async def make_facets(page: PageContext, context: OperationContext) -> list[Face
         has_search = bool(text) or found.total > len(choices)
         fields.append(FacetField(name, label, choices, found.total, text, has_search))
     return fields
-
-
-def make_quick_filters(page: PageContext, path: str) -> list[QuickFilter]:
-    saturday = page.today + timedelta(days=max(0, 6 - page.today.isoweekday()))
-    sunday = page.today + timedelta(days=7 - page.today.isoweekday())
-    rows = [
-        (N_("Today"), {"overlaps_from": page.today.isoformat(), "overlaps_to": page.today.isoformat()}),
-        (N_("This weekend"), {"overlaps_from": saturday.isoformat(), "overlaps_to": sunday.isoformat()}),
-        (N_("Free"), {"free": "1"}),
-    ]
-    current = page.links.filters
-    result: list[QuickFilter] = []
-    for name, pairs in rows:
-        is_active = pairs.items() <= dict(current).items()
-        others = [(key, value) for key, value in current if key not in pairs]
-        links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
-        result.append(QuickFilter(page.locale.text(name), links.url(path), is_active))
-    return result
 
 
 def _choice_key(record: FacetRecord, key: str) -> str:

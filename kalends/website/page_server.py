@@ -26,7 +26,7 @@ from kalends.http import bodies, responses
 from kalends.http.auth import admit_password
 from kalends.http.bodies import read_pairs
 from kalends.store.site_revisions import SiteRevision
-from kalends.website import calendar_views, detail_views, list_views, redirects
+from kalends.website import calendar_views, detail_views, list_views, redirects, suggest_views
 from kalends.website.assets import STATIC, find_asset
 from kalends.website.context import (
     DAY,
@@ -87,10 +87,12 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     _view(r"/(?:events/)?", show_start_page),
     _view(rf"/events/month/(?:{MONTH}/)?", calendar_views.show_month),
     _view(rf"/events/week/(?:{DAY}/)?", calendar_views.show_week),
+    _view(rf"/events/weekend/(?:{DAY}/)?", calendar_views.show_weekend),
     _view(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day),
     _view(r"/events/list/", list_views.show_list),
     _view(r"/events/map/", list_views.show_map),
     PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS, extra_names=list_views.FIND_PARAMS),
+    PageRoute(r"/events/suggest\.json", suggest_views.show_suggestions, (suggest_views.TEXT,), is_page=False),
     PageRoute(rf"/event/{SLUG}/", detail_views.show_event, (PASSWORD,), accepts_post=True, kind=EVENTS, embeds=True),
     _view(rf"/venue/{SLUG}/", detail_views.show_venue, VENUES),
     _view(rf"/organizer/{SLUG}/", detail_views.show_organizer, ORGANIZERS),

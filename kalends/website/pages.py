@@ -30,10 +30,15 @@ class PeriodLink:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """An active filter, and the URL that removes it."""
+    """An active filter, and the URL that removes it.
+
+    If the filter was a word in the search, `word_url` searches for the word instead.
+    """
 
     name: str
     url: str
+    word: str = ""
+    word_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class SearchForm:
     near: str
     geoloc_radius: str
     free: bool
+    dates: Sequence[tuple[str, str]]  # further dates, which the form keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +298,23 @@ class MonthPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
-    styles: ClassVar[tuple[str, ...]] = ("week.css",)
+    styles: ClassVar[tuple[str, ...]] = ("week.css", "print.css")
     kind: str = "week-page"
     view: str = "week"
     grid: HourGrid
     is_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeekendPage(ViewPage):
+    template: ClassVar[str] = "weekend.html"
+    styles: ClassVar[tuple[str, ...]] = ("weekend.css", "print.css")
+    kind: str = "weekend-page"
+    view: str = "weekend"
+    dates: str
+    groups: Sequence[tuple[str, Sequence[Card]]]  # headings and events
+    more_count: int
+    more_url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

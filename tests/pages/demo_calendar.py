@@ -48,6 +48,7 @@ class DemoCalendar:
             "month": "/events/month/2031-03/",
             "empty month": "/events/month/2035-01/",
             "week": f"/events/week/{FULL_DAY}/",
+            "weekend": "/events/weekend/2031-03-15/",
             "day": f"/events/day/{FULL_DAY}/",
             "list": "/events/list/?per_page=50",
             "holidays": "/events/month/2031-04/",

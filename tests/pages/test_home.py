@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from kalends.website.models.page_parts import find_weekend
+from kalends.core.search_words import find_weekend
 from tests.api.running_app import RunningApp
 from tests.pages.page_client import add_event, get_page
 

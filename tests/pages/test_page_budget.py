@@ -67,7 +67,8 @@ def get(app: RunningApp, path: str) -> bytes:
 @pytest.mark.parametrize(
     "path",
     ["/events/", "/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
-     "/events/day/2031-03-12/", "/events/list/?per_page=50", "/events/map/", "/events/search/?per_page=50"],
+     "/events/weekend/2031-03-12/", "/events/day/2031-03-12/", "/events/list/?per_page=50", "/events/map/",
+     "/events/search/?per_page=50"],
 )  # fmt: skip
 def test_full_page_fits_size_budget(full: RunningApp, path: str) -> None:
     assert page_bytes(full, path) < MAX_PAGE_BYTES

@@ -3,6 +3,7 @@
 import html
 import re
 from datetime import date, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -96,19 +97,72 @@ def test_quick_filters_set_and_remove_their_filter(app: RunningApp) -> None:
         rows = re.findall(r'<a class="chip" href="([^"]*)"[^>]*>([^<]*)', get_page(app, SEARCH, query))
         return {name: html.unescape(url).partition("?")[2] for url, name in rows}
 
-    links = quick("search=today")
+    links = quick("search=day")
     sunday = today + timedelta(days=7 - today.isoweekday())
-    saturday = max(today, sunday - timedelta(days=1))
+    saturday, tomorrow = max(today, sunday - timedelta(days=1)), today + timedelta(days=1)
     assert links == {
-        "Today": f"search=today&overlaps_from={today}&overlaps_to={today}",
-        "This weekend": f"search=today&overlaps_from={saturday}&overlaps_to={sunday}",
-        "Free": "search=today&free=1",
+        "Today": f"search=day&overlaps_from={today}&overlaps_to={today}",
+        "Tonight": f"search=day&start_date={today}T17%3A00&starts_before={tomorrow}&strict_dates=1",
+        "Tomorrow": f"search=day&overlaps_from={tomorrow}&overlaps_to={tomorrow}",
+        "This weekend": f"search=day&overlaps_from={saturday}&overlaps_to={sunday}",
+        "Free": "search=day&free=1",
     }
     for name in ("Today", "Free"):
         page = get_page(app, SEARCH, quick("")[name])
         assert "Free today</a>" in page
         assert "Much later</a>" not in page
-    assert quick(links["Free"])["Free"] == "search=today"
+    assert quick(links["Free"])["Free"] == "search=day"
+    # A day replaces another one.
+    assert quick(links["Tonight"])["Today"] == links["Today"]
+    assert quick(links["Tonight"])["Tonight"] == "search=day"
+
+
+def test_words_in_the_search_become_filters(app: RunningApp) -> None:
+    today = date.fromisoformat(app.sql("SELECT (now() AT TIME ZONE 'Europe/Berlin')::date::text AS day")[0]["day"])
+    add_event(app, "Free jazz matinee", f"{today} 11:00", f"{today} 12:00", cost="0")
+    add_event(app, "Free jazz at last", f"{today} 17:00", f"{today} 23:00", cost="0")
+    add_event(app, "Jazz for money", f"{today} 20:00", f"{today} 23:00", cost="12")
+    add_event(app, "Free jazz one day", *EVENING, cost="0")
+
+    def titles(query: str) -> list[str]:
+        return re.findall(r"<h[23]><a [^>]*>([^<]*)</a></h[23]>", get_page(app, SEARCH, query))
+
+    def chips(query: str) -> dict[str, tuple[str, str]]:
+        """Return the active filters: the URL that removes each, and the URL that searches for its word."""
+        found = get_page(app, SEARCH, query).partition('<ul class="chips"')[2].partition("</ul>")[0]
+        rows = re.findall(
+            r'<li><span>([^<]*)</span><a href="([^"]*)"[^>]*>×</a></li>\s*(?:<li class="instead">(.*))?', found
+        )
+        urls = [
+            [html.unescape(url).partition("?")[2] for url in (url, *re.findall('href="([^"]*)"', more))]
+            for _, url, more in rows
+        ]
+        return {
+            html.unescape(name): (found[0], "".join(found[1:])) for (name, *_), found in zip(rows, urls, strict=True)
+        }
+
+    assert titles("search=jazz+tonight") == ["Free jazz at last", "Jazz for money"]
+    assert titles("search=kostenlos+jazz+heute") == ["Free jazz matinee", "Free jazz at last"]
+    tonight = {"start_date": f"{today}T17:00", "starts_before": f"{today + timedelta(days=1)}", "strict_dates": "1"}
+    assert chips("search=free+jazz+tonight&venue=") == {
+        "Tonight": ("search=jazz&free=1", "search=%22tonight%22+jazz&free=1"),
+        "Free": (urlencode({"search": "jazz", **tonight}), urlencode({"search": '"free" jazz', **tonight})),
+        "jazz": (urlencode({"free": "1", **tonight}), ""),
+    }
+    assert titles("search=%22free%22+jazz") == ["Free jazz matinee", "Free jazz at last", "Free jazz one day"]
+    # The form keeps the evening, and its own days are those of the word.
+    page = get_page(app, SEARCH, "search=jazz+tonight")
+    assert all(f'<input type="hidden" name="{name}" value="{value}">' in page for name, value in tonight.items())
+    assert f'name="overlaps_from" type="date" value="{today}"' in get_page(
+        app, SEARCH, "search=today&overlaps_from=2031-01-01"
+    )
+    # Only words: no search remains, and nothing found offers to search for them.
+    page = get_page(app, SEARCH, "search=tomorrow+free")
+    assert "No events match these filters." in page
+    assert "Search for “tomorrow” instead" in page
+    assert 'name="search" type="search" maxlength="200" value=""' in page
+    # Elsewhere, words are text.
+    assert "Tonight" not in get_page(app, "/events/list/", "search=tonight")
 
 
 def test_navigation_begins_with_the_category_with_most_upcoming_events(app: RunningApp) -> None:

@@ -63,6 +63,13 @@ DAY_EVENTS: Final = _with_filter(
         "r.start_local < ? AND " + EFFECTIVE_END + " >= ?", _start_of_day(days[1]) + DAY, _start_of_day(days[0])
     ),
 )
+STARTING_EVENTS: Final = _with_filter(
+    "starts_in", lambda span: Sql("r.start_local >= ? AND r.start_local < ?", span[0], span[1])
+)
+RUNNING_EVENTS: Final = _with_filter(
+    "runs_since",
+    lambda span: Sql("r.start_local < ? AND " + EFFECTIVE_END + " >= ?", span[0], _start_of_day(span[1])),
+)
 OTHER_EVENTS: Final = _with_filter("other_series", lambda series_id: Sql("r.series_id IS DISTINCT FROM ?", series_id))
 
 
@@ -124,6 +131,28 @@ async def select_days(context: OperationContext, first: date, last: date, more: 
 
 async def list_day(context: OperationContext, day: date) -> RecordList[Event]:
     return await list_events(build_days_context(context, day, day), kind=DAY_EVENTS)
+
+
+async def list_starting(context: OperationContext, begin: datetime, last: date, limit: int) -> RecordList[Event]:
+    """List the events that start at or after a local time, up to the end of a day."""
+    values = _without_dates(context) | {
+        "starts_after": make_date_filter(_shift_day(begin.date(), -2)),
+        "starts_before": make_date_filter(_shift_day(last, 2)),
+        "starts_in": (begin, _start_of_day(last) + DAY),
+        "per_page": limit,
+    }
+    return await list_events(replace(context, values=values), kind=STARTING_EVENTS)
+
+
+async def list_running(context: OperationContext, begin: datetime, first: date, limit: int) -> RecordList[Event]:
+    """List the events that started before a local time and are still running on a day."""
+    values = _without_dates(context) | {
+        "overlaps_from": make_date_filter(_shift_day(first, -2)),
+        "starts_before": make_date_filter(_shift_day(begin.date(), 2)),
+        "runs_since": (begin, first),
+        "per_page": limit,
+    }
+    return await list_events(replace(context, values=values), kind=RUNNING_EVENTS, with_total=False)
 
 
 async def find_day_before(context: OperationContext, first: date) -> date | None:
@@ -232,7 +261,7 @@ async def find_by_slug(context: OperationContext, kind: Kind, slug: str) -> Row 
 
 def build_days_context(context: OperationContext, first: date, last: date) -> OperationContext:
     """Return the context for the events in a range of days, with all filters of the page but its dates."""
-    values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
+    values = _without_dates(context)
     values |= {
         "overlaps_from": make_date_filter(_shift_day(first, -2)),
         "overlaps_to": make_date_filter(_shift_day(last, 2)),
@@ -241,13 +270,16 @@ def build_days_context(context: OperationContext, first: date, last: date) -> Op
     return replace(context, values=values)
 
 
+def _without_dates(context: OperationContext) -> dict[str, Any]:
+    return {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
+
+
 async def _find_first(context: OperationContext, dates: dict[str, Any], condition: Sql) -> Row | None:
     """Find the first event in a list that meets a condition.
 
     The dates of the list are in the site's time zone, whereas `condition` applies to the events' local times.
     """
-    values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
-    list_context = replace(context, values={**values, **dates})
+    list_context = replace(context, values=_without_dates(context) | dates)
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
     columns = Columns("id", "start_local", computed={"last_day": EFFECTIVE_END + "::date"})
     narrowed_kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=columns))

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from html import escape, unescape
+from itertools import accumulate
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
-from kalends.rendering.cards import Card
+from kalends.rendering.cards import Card, PageImage
 from kalends.website.models.grid import Entry, MonthLayout
 from kalends.website.models.week import HourGrid
 
@@ -119,12 +119,6 @@ class Highlights:
         return tuple(card.image.src for card in self.featured if card.image)
 
 
-def find_weekend(today: date) -> tuple[date, date]:
-    """Return the rest of the current weekend, or the next weekend."""
-    sunday = today + timedelta(days=7 - today.isoweekday())
-    return max(today, sunday - timedelta(days=1)), sunday
-
-
 # The size budget: a page's HTML, styles and scripts total less than 60 kB before compression. If text is long or days
 # are full, a page shows less and links to the rest.
 
@@ -143,6 +137,7 @@ REST_BYTES: Final = 220
 SPACE_BYTES: Final = 48
 MORE_BYTES: Final = 115
 TILE_BYTES: Final = 370
+ROW_BYTES: Final = 330
 STATE_BYTES: Final = 45  # in addition to the badge's label
 REPEATS_BYTES: Final = 35  # in addition to the text itself
 
@@ -154,6 +149,19 @@ def trim(cards: Sequence[Card], budget: int) -> list[Card]:
     if _measure_cards(cards) > budget:
         cards = [replace(card, image=None) for card in cards]
     return list(cards)
+
+
+def fit_rows(cards: Sequence[Card]) -> list[Card]:
+    """Return rows without excerpts that fit the budget: without images if all are too many, then only the first."""
+    saved = CARD_BYTES - ROW_BYTES
+    rows = trim([replace(card, excerpt="") for card in cards], MAX_CARDS_BYTES + saved * len(cards))
+    sizes = accumulate(_measure_card(row) - saved for row in rows)
+    return [row for row, size in zip(rows, sizes, strict=True) if size <= MAX_CARDS_BYTES]
+
+
+def find_preview_image(cards: Iterable[Card]) -> PageImage | None:
+    """Return the image that previews of a page show: the one of the first featured event."""
+    return next((card.image for card in cards if card.featured and card.image), None)
 
 
 def measure_month(layout: MonthLayout, highlights: Highlights) -> int:

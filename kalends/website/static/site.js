@@ -111,6 +111,13 @@
     document.head.append(node);
   });
 
+  // Suggestions are loaded when the visitor goes to the search field.
+  const field = document.querySelector("[data-suggest]");
+  field?.addEventListener("focusin", () => {
+    load("link", { rel: "stylesheet", href: field.dataset.style });
+    load("script", { src: field.dataset.suggest });
+  }, { once: true });
+
   const draw = async (box) => {
     const { leaflet, style, script } = box.dataset;
     await Promise.all([
