@@ -42,6 +42,7 @@ from kalends.website.models.front import (
 )
 from kalends.website.models.grid import make_entry
 from kalends.website.pages import FrontPage
+from kalends.website.word_filters import make_pairs
 
 EVENING: Final = time(17)
 DAYS: Final = 7
@@ -92,7 +93,7 @@ async def show_front(page_request: PageRequest, context: OperationContext) -> Pa
         strip=_make_strip(page, today, rows[0]) if rows else [],
         parts=parts,
         canonical=f"{context.base_url}/",
-        image=next((card.image for card in shown if card.featured and card.image), None),
+        image=find_preview_image(shown),
     )
     return await show_page(
         page,
@@ -179,7 +180,7 @@ def _make_strip(page: PageContext, today: Today, counts: Row) -> list[StripLink]
     """Return links to filtered lists that have events. On Sundays, the weekend is today."""
     day, links = today.day, page.links
     tomorrow = day + timedelta(days=1)
-    evening = [("start_date", f"{day} {EVENING}"), ("starts_before", f"{tomorrow} 00:00:00"), ("strict_dates", 1)]
+    evening = make_pairs("tonight", day).items()
     week = [("free", 1), ("overlaps_from", day), ("overlaps_to", day + timedelta(days=DAYS - 1))]
     rows = [
         (N_("Today"), "today", links.day(day)),
