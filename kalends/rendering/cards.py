@@ -159,7 +159,7 @@ def read_title(html: str) -> str:
 def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False, names_zone: bool = False) -> When:
     """Format an event's times for readers in `zone`; `long` adds the year.
 
-    The event's zone is named if its clocks show another time, or if `names_zone` because readers may be elsewhere.
+    The event's zone is named if its time differs there, or if `names_zone` because readers may be elsewhere.
     """
     start, end, all_day, event_zone = event.start_local, event.end_local, event.all_day, event.timezone
     first, last = start.date(), last_day(start, end, all_day=all_day)

@@ -41,6 +41,7 @@ from kalends.website.models.front import (
     shrink_image,
 )
 from kalends.website.models.grid import make_entry
+from kalends.website.models.page_parts import find_preview_image
 from kalends.website.pages import FrontPage
 from kalends.website.word_filters import make_pairs
 

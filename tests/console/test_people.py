@@ -99,8 +99,8 @@ def test_login_is_derived_once(app: RunningApp, administrator: ConsoleClient) ->
 @pytest.mark.parametrize(
     ("login", "message"),
     [
-        ("editor@example.org", "A user with the login or the e-mail address editor@example.org already exists."),
-        ("EDITOR", "A user with the login or the e-mail address EDITOR already exists."),
+        ("editor@example.org", "A user with the login or the email address editor@example.org already exists."),
+        ("EDITOR", "A user with the login or the email address EDITOR already exists."),
         ("a@b@c", "must be an email address such as name@example.org."),
         ("with space", "must have 1 to 60 characters, without spaces and colons."),
         ("  ", "This field is required."),
