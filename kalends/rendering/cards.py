@@ -26,12 +26,12 @@ STATE_LABELS: Final = {
     MOVED_ONLINE: N_("Moved online"),
     SOLD_OUT: N_("Sold out"),
 }
-# A scheduled event has no badge.
+# The style and the icon of each badge. A scheduled event has none.
 _STYLES: Final = {
-    CANCELLED: "is-negative",
-    POSTPONED: "is-warning",
-    MOVED_ONLINE: "is-positive",
-    SOLD_OUT: "is-warning",
+    CANCELLED: ("is-negative", "×"),
+    POSTPONED: ("is-warning", "→"),
+    MOVED_ONLINE: ("is-positive", "↗"),
+    SOLD_OUT: ("is-warning", "!"),
 }
 
 
@@ -42,12 +42,14 @@ class Badge:
     label: str
     style: str = ""
     is_cancelled: bool = False  # strikes out the title
+    icon: str = ""  # replaces the label where there is little room
 
 
 def make_state_badge(event_status: str, translate: Translate) -> Badge | None:
     if event_status not in _STYLES:
         return None
-    return Badge(translate(STATE_LABELS[event_status]), _STYLES[event_status], event_status == CANCELLED)
+    style, icon = _STYLES[event_status]
+    return Badge(translate(STATE_LABELS[event_status]), style, event_status == CANCELLED, icon)
 
 
 def mark_title(title: str, event_status: str, translate: Translate) -> str:

@@ -33,7 +33,7 @@ from kalends.website.models.page_parts import (
     trim,
     week_fits,
 )
-from kalends.website.models.week import HourGrid, make_hour_grid
+from kalends.website.models.week import MAX_COLUMNS, HourGrid, make_hour_grid
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekendPage, WeekPage
 
 DAY: Final = timedelta(days=1)
@@ -45,7 +45,7 @@ MONTH_SIZES: Final = (
 MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 40
 # Maximum number of events side by side and per day. The fuller a week is, the lower the limits.
-WEEK_LIMITS: Final = ((3, MAX_PER_WEEK_DAY), (2, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
+WEEK_LIMITS: Final = ((MAX_COLUMNS, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
 MAX_WEEKEND_EVENTS: Final = 60
 MAX_RUNNING: Final = 12  # events that started before the weekend
 EVENING: Final = time(17)
@@ -101,8 +101,8 @@ async def show_week(
         read_day(path_params["day"]) if "day" in path_params else page.today, page.site.first_weekday
     )
     last = first + 6 * DAY
-    rows = await calendar_months.list_days(context, first, last, MAX_PER_WEEK_DAY)
-    entries = [make_entry(row, page.locale, page.links, page.site.timezone) for row in rows]
+    rows = await calendar_months.list_days(context, first, last, MAX_PER_WEEK_DAY, with_venues=True)
+    entries = [make_entry(row, page.locale, page.links, page.site.timezone, with_place=True) for row in rows]
     before, after = await _find_neighbors(context, first, last, [(entry.first, entry.last) for entry in entries])
     path, heading = f"/events/week/{first.isoformat()}/", page.locale.days(first, last)
 
@@ -123,7 +123,7 @@ async def show_week(
         robots="noindex",
         canonical=context.base_url + path,
     )
-    return await show_page(page, model, cache_tags=_list_cache_tags(context))
+    return await show_page(page, model, cache_tags=(*_list_cache_tags(context), "venues"))
 
 
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:

@@ -315,6 +315,7 @@ class MonthPage(ViewPage):
 class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
     styles: ClassVar[tuple[str, ...]] = ("week.css", "print.css")
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "week.js")
     kind: str = "week-page"
     view: str = "week"
     grid: HourGrid

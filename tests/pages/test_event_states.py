@@ -21,6 +21,9 @@ LABELS = {
 }
 TITLES = ("Choir rehearsal", "Chess club", "Film: The Long Way Home", "Open stage")
 
+CANCELLED = '<b class="badge is-negative" data-icon="×"><span>Cancelled</span></b>'
+SOLD_OUT = '<b class="badge is-warning" data-icon="!"><span>Sold out</span></b>'
+
 
 def read_links(calendar: DemoCalendar, path: str) -> dict[str, str]:
     """Return the HTML inside of each link to an event, by URL."""
@@ -42,8 +45,8 @@ def test_states_are_named_in_every_language(
 @pytest.mark.parametrize("path", [f"/events/week/{FULL_DAY}/", "/events/list/?per_page=50", "/events/map/"])
 def test_views_show_badges(demo_calendar: DemoCalendar, path: str) -> None:
     links = read_links(demo_calendar, path)
-    assert '<b class="badge is-negative">Cancelled</b> <s>Choir rehearsal</s>' in links["choir-rehearsal"]
-    assert '<b class="badge is-warning">Sold out</b> Open stage' in links["open-stage"]
+    assert f"{CANCELLED} <s>Choir rehearsal</s>" in links["choir-rehearsal"]
+    assert f"{SOLD_OUT} Open stage" in links["open-stage"]
     assert "badge" not in links["morning-prayer"]
     # An event that has moved online is not on the map.
     assert ("film-the-long-way-home" in links) == ("map" not in path)
@@ -51,8 +54,8 @@ def test_views_show_badges(demo_calendar: DemoCalendar, path: str) -> None:
 
 def test_month_shows_badges_of_bars_and_single_events(demo_calendar: DemoCalendar) -> None:
     links = read_links(demo_calendar, "/events/month/2031-03/")
-    assert '<b class="badge is-negative">Cancelled</b> <s>Festival 1</s>' in links["festival-1"]
-    assert '<b class="badge is-warning">Sold out</b> Long night' in links["long-night"]
+    assert f"{CANCELLED} <s>Festival 1</s>" in links["festival-1"]
+    assert f"{SOLD_OUT} Long night" in links["long-night"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -55,6 +55,24 @@ def test_excerpt_separates_blocks(html: str, run: str) -> None:
     assert to_single_line(html) == run
 
 
+def test_week_names_the_venue_of_open_events(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    cellar, hall, barn = (editor.create("venues", venue=name) for name in ("Secret cellar", "Hall &amp; bar", "Barn"))
+    event = add_event(app, "Concert", *EVENING, venue=[cellar["id"], hall["id"]])
+    # Publishing the event would publish a venue that was a draft before.
+    editor.change("venues", cellar["id"], status="draft")
+    add_event(app, "For friends", *EVENING, venue=barn["id"], new_password="open sesame")
+
+    def places() -> list[str]:
+        return re.findall(r"<small>([^<]+)</small>", get_page(app, "/events/week/2031-03-14/"))
+
+    assert places() == ["Hall &amp; bar"]
+    editor.change("venues", hall["id"], venue="Town hall")
+    assert places() == ["Town hall"]
+    editor.change("events", event["id"], venue=barn["id"])
+    assert places() == ["Barn"]
+
+
 def test_past_events_have_no_calendar_links(app: RunningApp) -> None:
     old = add_event(app, "Old", "2020-03-14 19:30", "2020-03-14 22:00")
     new = add_event(app, "New", *EVENING)

@@ -367,7 +367,7 @@ def test_content_security_policy_forbids_inline_and_third_party(app: RunningApp)
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy == {
         "default-src": "'none'", "style-src": "'self'", "script-src": "'self'", "connect-src": "'self'",
-        "form-action": "'self'",
+        "font-src": "'self'", "form-action": "'self'",
         "base-uri": "'none'", "img-src": "'self' https://tile.openstreetmap.org", "frame-ancestors": "'self'",
     }  # fmt: skip
     assert not re.search(rb"<style|\sstyle=|\son\w+=|<script(?! src=\"/assets/| type=\"application/ld)", body)
@@ -378,7 +378,7 @@ def test_content_security_policy_forbids_inline_and_third_party(app: RunningApp)
 def test_assets_are_immutable_and_versioned(app: RunningApp) -> None:
     page = get_page(app, "/events/list/")
     names = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page)
-    assert len(names) == 3
+    assert len(names) == 5
     for name in names:
         status, headers, body = app.raw("GET", name)
         assert (status, headers["cache-control"]) == (200, "public, max-age=31536000, immutable")

@@ -108,6 +108,22 @@ def test_time_with_zone_is_fully_visible_in_narrow_month(demo_calendar: DemoCale
         assert inner["x"] + inner["width"] <= outer["x"] + outer["width"]
 
 
+def test_states_are_fully_visible_in_month_cells(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium) as browser:
+        page = browser.page
+        page.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/?lang=de")
+        for width in (768, 900, 1100, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            clipped = page.evaluate(
+                "[...document.querySelectorAll('.month .badge')].filter((badge) => {"
+                "const [inner, outer] = [badge, badge.closest('a')].map((one) => one.getBoundingClientRect());"
+                "return inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1 }).length"
+            )
+            assert (width, clipped) == (width, 0)
+            # Screen readers have the label at every width.
+            assert page.get_by_role("link", name="Ausverkauft Long night").count() == 1
+
+
 def test_visitor_sees_multi_day_times_in_both_zones(demo_calendar: DemoCalendar, chromium: Browser) -> None:
     with open_browser_page(chromium, timezone_id="America/New_York") as browser:
         browser.page.goto(f"{demo_calendar.server.base_url}/events/day/2031-03-22/")

@@ -70,10 +70,16 @@ RUNNING_EVENTS: Final = _with_filter(
     "runs_since",
     lambda span: Sql("r.start_local < ? AND " + EFFECTIVE_END + " >= ?", span[0], _start_of_day(span[1])),
 )
+# The name of an open event's first public venue, as another column.
+FIRST_VENUE: LiteralString = """, (SELECT v.title FROM event_venues l
+    JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id AND v.status = 'publish'
+    WHERE n.is_open AND l.site_id = ? AND l.event_id = n.id ORDER BY l.position LIMIT 1) AS venue"""
 OTHER_EVENTS: Final = _with_filter("other_series", lambda series_id: Sql("r.series_id IS DISTINCT FROM ?", series_id))
 
 
-async def list_days(context: OperationContext, first: date, last: date, max_per_day: int) -> list[Row]:
+async def list_days(
+    context: OperationContext, first: date, last: date, max_per_day: int, *, with_venues: bool = False
+) -> list[Row]:
     """List events in a range of days: all multi-day events, and the first few per day with the day's total.
 
     If only one event would remain on a day, it is listed too, because a link to it takes as much room.
@@ -82,15 +88,17 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
     are included, because their titles and times are public.
     """
     days = await select_days(context, first, last)
+    site_id = context.transaction.site.id
     return await context.transaction.fetch_all(
         Sql(
             """SELECT n.*, (SELECT c.category_id FROM event_categories c WHERE n.is_open
-                    AND c.site_id = ? AND c.event_id = n.id ORDER BY c.position LIMIT 1) AS category_id
-                FROM (
+                    AND c.site_id = ? AND c.event_id = n.id ORDER BY c.position LIMIT 1) AS category_id"""
+            + (FIRST_VENUE if with_venues else "")
+            + """ FROM (
                     SELECT f.*, count(*) OVER (PARTITION BY f.day) AS of_day,
                         row_number() OVER (PARTITION BY f.day ORDER BY f.sticky DESC, f.start_local, f.id) AS nth
                     FROM (SELECT e.*, CASE WHEN e.first_day = e.last_day THEN e.first_day END AS day FROM (""",
-            context.transaction.site.id,
+            *([site_id, site_id] if with_venues else [site_id]),
         )
         + days
         + Sql(

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
+from kalends.core.html_text import to_plain_text
 from kalends.core.times import abbreviation, offset_of, utc_of
 from kalends.rendering.cards import REPEATS, Badge, make_state_badge, pick_hue, read_title, shorten
 from kalends.rendering.page_locale import PageLocale
@@ -20,6 +21,7 @@ class Row(Protocol):
 
 DAY: Final = timedelta(days=1)
 MAX_TITLE: Final = 70  # in display columns
+MAX_PLACE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Entry:
     featured: bool
     state: Badge | None = None  # None if the event takes place as announced
     repeats: str = ""  # for screen readers, if the event belongs to a series
+    place: str = ""  # name of the venue; only in weeks
 
 
 @dataclass(slots=True)
@@ -86,7 +89,7 @@ def find_week_start(day: date, first_weekday: int) -> date:
     return day - timedelta(days=(day.isoweekday() - first_weekday) % 7)
 
 
-def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> Entry:
+def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str, *, with_place: bool = False) -> Entry:
     start: datetime = row["start_local"]
     return Entry(
         title=shorten(read_title(row["title"]), MAX_TITLE),
@@ -98,7 +101,13 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
         featured=row["featured"],
         state=make_state_badge(row["event_status"], locale.translate),
         repeats=locale.text(REPEATS) if row["repeats"] else "",
+        place=_read_place(row["venue"]) if with_place and row["venue"] else "",
     )
+
+
+@lru_cache(maxsize=20_000)
+def _read_place(name: str) -> str:
+    return shorten(to_plain_text(name), MAX_PLACE)
 
 
 @lru_cache(maxsize=20_000)

@@ -157,19 +157,21 @@ class Highlights:
 MAX_CARDS_BYTES: Final = 26_000
 MAX_RESULTS_BYTES: Final = 18_000  # for search results, next to the filters
 MAX_ENTRIES_BYTES: Final = 19_500
+MAX_WEEK_BYTES: Final = 15_000  # a week has more styles and scripts than a month
 MAX_FEATURED_BYTES: Final = 5_000
 # Bytes of markup per card, image, entry, bar, free place, link or tile, without the text.
 CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
 BAR_BYTES: Final = 130
-BLOCK_BYTES: Final = 60  # in addition to ENTRY_BYTES
+BLOCK_BYTES: Final = 75  # in addition to ENTRY_BYTES
+PLACE_BYTES: Final = 30  # in addition to the name
 REST_BYTES: Final = 220
 SPACE_BYTES: Final = 48
 MORE_BYTES: Final = 115
 TILE_BYTES: Final = 370
 ROW_BYTES: Final = 330
-STATE_BYTES: Final = 45  # in addition to the badge's label
+STATE_BYTES: Final = 72  # in addition to the badge's label
 REPEATS_BYTES: Final = 35  # in addition to the text itself
 
 
@@ -220,7 +222,7 @@ def week_fits(grid: HourGrid) -> bool:
     blocks = [block.entry for block in all_blocks if block.entry]
     bars = [*[bar.entry for bar in grid.bars], *[entry for day in grid.days for entry in day.all_day]]
     markup = BLOCK_BYTES * len(blocks) + BAR_BYTES * len(bars) + REST_BYTES * (len(all_blocks) - len(blocks))
-    return sum(map(measure_entry, [*blocks, *bars])) + markup <= MAX_ENTRIES_BYTES
+    return sum(map(measure_entry, [*blocks, *bars])) + markup <= MAX_WEEK_BYTES
 
 
 def _measure_cards(cards: Iterable[Card]) -> int:
@@ -235,7 +237,8 @@ def _measure_card(card: Card) -> int:
 
 
 def measure_entry(entry: Entry) -> int:
-    return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url) + _measure_state(entry)
+    place = PLACE_BYTES + _count_bytes(entry.place) if entry.place else 0
+    return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url) + place + _measure_state(entry)
 
 
 def _measure_state(shown: Card | Entry) -> int:

@@ -1,11 +1,11 @@
-"""The week view: an hour grid with overlapping events side by side, and bars for multi-day and all-day events.
+"""The week view: an hour grid whose blocks may overlap, and bars for multi-day and all-day events.
 
 Each grid row is an hour in the site's local time. The hour repeated at the end of daylight saving time has two rows;
-an hour missing on a day appears as a gap. As on all pages, an event appears at its local time, and a night belongs to
-the day on which it began, so the grid can continue after midnight.
+an hour missing on a day appears as a gap. Several hours without any event share one row. As on all pages, an event
+appears at its local time, and a night belongs to the day on which it began, so the grid can continue after midnight.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple
@@ -18,8 +18,13 @@ SECOND: Final = timedelta(seconds=1)
 HOURS: Final = 31  # A night ends at six, and a zero-length event just before six needs half an hour.
 FIRST_HOUR, LAST_HOUR = 10, 20  # shown even without events
 STEPS_PER_HOUR: Final = 12
-MIN_STEPS: Final = 6  # half an hour: the smallest block that is readable and easy to tap
-SHORT_STEPS: Final = 9  # blocks of up to 45 minutes have one line
+MIN_STEPS: Final = 6  # half an hour, the smallest block that is readable and easy to tap
+STACK_STEPS: Final = 9  # events that start 45 minutes apart may lie on top of each other
+MIN_QUIET_ROWS: Final = 3  # rows without events that become one row
+# The heights of an hour, a line and a block's edges in week.css, in rem.
+HOUR_HEIGHT, LINE_HEIGHT, EDGES = 3.5, 1, 0.375
+MAX_LINES: Final = 12
+MAX_COLUMNS: Final = 2
 MAX_LANES: Final = 5
 
 
@@ -35,19 +40,20 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A rectangle in a day's column, measured in steps from the top and in columns side by side.
+    """A rectangle in a day's column, measured in steps from the top.
 
-    A block without an entry stands for `count` events that do not fit.
+    `place` is the CSS class of its horizontal position: `left` and `right` halves, `under` and `over` for blocks that
+    partly cover each other, or empty for the full width. A block without an entry represents `count` events that do
+    not fit.
     """
 
     start: int
     length: int
     entry: Entry | None = None
     count: int = 0
-    column: int = 0
-    columns: int = 1
-    width: int = 1  # number of columns that the block spans
-    beside_rest: bool = False  # whether to leave room for the narrow block of events that do not fit
+    place: str = ""
+    lines: int = 0  # lines of text that fit into the part that no other block covers
+    beside_rest: bool = False  # leaves room for the narrow block of events that do not fit
 
     @property
     def end(self) -> int:
@@ -58,11 +64,10 @@ class Block:
         """Return the position as CSS classes, because the Content-Security-Policy forbids style attributes."""
         hour, step = divmod(self.start, STEPS_PER_HOUR)
         hours, steps = divmod(self.length, STEPS_PER_HOUR)
-        parts = [("t", hour), ("m", step), ("l", hours), ("k", steps), ("c", self.column), ("n", self.columns)]
+        parts = [("t", hour), ("m", step), ("l", hours), ("k", steps), ("y", self.lines)]
         names = [f"{letter}{number}" for letter, number in parts if number]
-        names += [f"w{self.width}"] if self.width > 1 else []
-        names += ["beside-rest"] if self.beside_rest else []
-        return " ".join([*names, "short"] if self.length <= SHORT_STEPS else names)
+        names += [self.place] if self.place else []
+        return " ".join([*names, "beside-rest"] if self.beside_rest else names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +79,7 @@ class Bar:
     days: int
     continues_before: bool
     continues_after: bool
-
-    @property
-    def is_single(self) -> bool:
-        return self.entry.first == self.entry.last
+    in_day: bool  # on phones, it is listed on its first day
 
 
 @dataclass(slots=True)
@@ -88,10 +90,9 @@ class WeekDay:
     all_day: list[Entry] = field(default_factory=list[Entry])
     blocks: list[Block] = field(default_factory=list[Block])
     gaps: list[Block] = field(default_factory=list[Block])
-    hidden: int = 0  # number of events that are not on the page
-    slot_times: tuple[
-        int, ...
-    ] = ()  # Unix time at which each row begins, to draw the current-time line; only for today
+    hidden: int = 0  # events that are not on the page
+    # Unix times at which each row begins and the last one ends, to draw the current-time line; only for today
+    slot_times: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,6 @@ class HourGrid:
     days: list[WeekDay]
     hours: list[time]
     bars: list[Bar]
-
-    @property
-    def css_classes(self) -> str:
-        """Return the widths of the days as CSS classes. A day with events side by side is wider."""
-        widths = [max([block.columns + block.beside_rest for block in day.blocks], default=1) for day in self.days]
-        return " ".join(f"x{n}{min(width, 3)}" for n, width in enumerate(widths) if width > 1)
 
     @property
     def has_past_days(self) -> bool:
@@ -143,17 +138,19 @@ def make_hour_grid(
                 day.all_day.append(entry)
             else:
                 day.blocks.append(_make_block(row, entry, slots))
-    rows_shown = _shown_rows(slots, [block for day in days for block in day.blocks])
-    slots = slots[rows_shown.start : rows_shown.stop]
-    offset = rows_shown.start * STEPS_PER_HOUR
+    shown = _shown_rows(slots, [block for day in days for block in day.blocks])
+    begins = [slots[hours.start] for hours in shown]
+    offsets = {hours.start: (hours.start - row) * STEPS_PER_HOUR for row, hours in enumerate(shown)}
+    quiet = [Block(row * STEPS_PER_HOUR, STEPS_PER_HOUR) for row, hours in enumerate(shown) if len(hours) > 1]
     for day in days:
         day.hidden = totals.get(day.date, 0) - len(day.all_day) - len(day.blocks)
-        moved = [replace(block, start=block.start - offset) for block in day.blocks]
-        day.blocks = _place_side_by_side(moved, max_columns)
-        day.gaps = _find_gaps(day.date, slots, zone)
+        moved = [replace(block, start=block.start - offsets[block.start // STEPS_PER_HOUR]) for block in day.blocks]
+        day.blocks = _place_blocks(moved, max_columns)
+        day.gaps = quiet + _find_gaps(day.date, shown, slots, zone)
         if day.is_today:
-            day.slot_times = tuple(_begin_slot(day.date, slot, zone) for slot in slots)
-    return HourGrid(days, [time(slot.hour % 24) for slot in slots], _make_bars(days, long))
+            end = Slot(slots[shown[-1].stop - 1].hour + 1)
+            day.slot_times = tuple(_begin_slot(day.date, slot, zone) for slot in (*begins, end))
+    return HourGrid(days, [time(slot.hour % 24) for slot in begins], _make_bars(days, long))
 
 
 # Rows --------------------------------------------------------------------------------------------
@@ -184,12 +181,13 @@ def _find_shift(day: date, hour: int, minute: int, zone: str) -> int:
     return (again > once) - (again < once)
 
 
-def _find_gaps(day: date, slots: Sequence[Slot], zone: str) -> list[Block]:
-    """Return blocks for the rows, or halves of rows, that do not exist on a day."""
+def _find_gaps(day: date, shown: list[range], slots: list[Slot], zone: str) -> list[Block]:
+    """Return blocks for the rows, or half rows, that do not exist on a day."""
     has_change = _changes_offset(day, zone)
     gaps: list[Block] = []
-    for index, slot in enumerate(slots):
-        if not has_change and not slot.fold:
+    for index, hours in enumerate(shown):
+        slot = slots[hours.start]
+        if len(hours) > 1 or (not has_change and not slot.fold):
             continue
         for half in (0, 1):
             shift = _find_shift(day, slot.hour, 30 * half, zone)
@@ -211,11 +209,21 @@ def _begin_slot(day: date, slot: Slot, zone: str) -> int:
     return int(utc_of(wall, zone, slot.fold).timestamp())
 
 
-def _shown_rows(slots: list[Slot], blocks: list[Block]) -> range:
-    """Return the rows from the first to the last event, and at least from FIRST_HOUR to LAST_HOUR."""
-    first = min([slots.index(Slot(FIRST_HOUR)), *(block.start // STEPS_PER_HOUR for block in blocks)])
-    last = max([slots.index(Slot(LAST_HOUR)), *(-(-block.end // STEPS_PER_HOUR) for block in blocks)])
-    return range(first, last)
+def _shown_rows(slots: list[Slot], blocks: list[Block]) -> list[range]:
+    """Return the slots of each row from the first to the last event, including at least FIRST_HOUR to LAST_HOUR."""
+    spans = [range(block.start // STEPS_PER_HOUR, -(-block.end // STEPS_PER_HOUR)) for block in blocks]
+    busy = {slot for span in spans for slot in span}
+    at = min(busy | {slots.index(Slot(FIRST_HOUR))})
+    last = max(busy | {slots.index(Slot(LAST_HOUR)) - 1}) + 1
+    rows: list[range] = []
+    while at < last:
+        end = at
+        while end < last and end not in busy:
+            end += 1
+        end = end if end - at >= MIN_QUIET_ROWS else at + 1
+        rows.append(range(at, end))
+        at = end
+    return rows
 
 
 # Blocks ------------------------------------------------------------------------------------------
@@ -237,56 +245,78 @@ def _find_step(utc: datetime, zone: str, day: date, slots: list[Slot]) -> int:
     return index * STEPS_PER_HOUR + local.minute * STEPS_PER_HOUR // 60
 
 
-def _place_side_by_side(blocks: list[Block], max_columns: int) -> list[Block]:
-    """Place overlapping blocks in columns of equal width."""
+def _place_blocks(blocks: list[Block], max_columns: int) -> list[Block]:
+    """Place overlapping blocks beside or on top of each other."""
     placed: list[Block] = []
     group: list[Block] = []
     end = 0
     for block in sorted(blocks, key=lambda block: (block.start, -block.length)):
         if block.start >= end:
-            placed += _divide(group, max_columns)
+            placed += _place_group(group, max_columns)
             group = []
         group.append(block)
         end = max(end, block.end)
-    return [*placed, *_divide(group, max_columns)]
+    return [*placed, *_place_group(group, max_columns)]
 
 
-def _divide(group: list[Block], max_columns: int) -> list[Block]:
-    """Place each block in the first free column. Combine all blocks beyond the last column into one narrow block."""
-    ends: list[int] = []
-    columns: list[int] = []
+def _place_group(group: list[Block], max_columns: int) -> list[Block]:
+    """Place each block in the first free column; combine blocks without a free column into one narrow block.
+
+    Blocks of the two columns lie on top of each other if all that overlap start far enough apart to read each
+    beginning.
+    """
+    columns: list[list[int]] = []  # for each column, the numbers of its blocks
+    shown: list[tuple[Block, int]] = []
+    pairs: list[tuple[int, int]] = []  # blocks that overlap, the earlier one first
+    rest: list[Block] = []
     for block in group:
-        column = next((n for n, end in enumerate(ends) if end <= block.start), len(ends))
-        ends[column : column + 1] = [block.end]
-        columns.append(column)
-    total = len(ends) if len(ends) <= max_columns else max(1, max_columns - 1)
-    placed = list(zip(group, columns, strict=True))
-    shown = [replace(block, column=column, columns=total) for block, column in placed if column < total]
-    shown = [replace(block, width=_find_width(block, shown)) for block in shown]
-    rest = [block for block, column in placed if column >= total]
-    if not rest:
-        return shown
-    start, end = min(block.start for block in rest), max(block.end for block in rest)
-    narrow = Block(start, end - start, count=len(rest))
-    return [*[replace(block, beside_rest=True) for block in shown], narrow]
-
-
-def _find_width(block: Block, group: list[Block]) -> int:
-    """Return how many columns a block can span without touching another one."""
-    beside = [
-        other.column
-        for other in group
-        if other.column > block.column and other.start < block.end and other.end > block.start
+        # Within a column, only the last block can overlap a later one.
+        taken = [column[-1] for column in columns if shown[column[-1]][0].end > block.start]
+        column = next((n for n, numbers in enumerate(columns) if numbers[-1] not in taken), len(columns))
+        if column == max_columns:
+            rest.append(block)
+            continue
+        if column == len(columns):
+            columns.append([])
+        columns[column].append(len(shown))
+        pairs += [(earlier, len(shown)) for earlier in taken]
+        shown.append((block, column))
+    is_stack = all(shown[later][0].start - shown[earlier][0].start >= STACK_STEPS for earlier, later in pairs)
+    places = ("under", "over") if is_stack else ("left", "right")
+    beside = {number for pair in pairs for number in pair}
+    visible = [block.length for block, _ in shown]
+    for earlier, later in pairs if is_stack else ():
+        visible[earlier] = min(visible[earlier], shown[later][0].start - shown[earlier][0].start)
+    blocks = [
+        replace(
+            block,
+            place=places[column] if number in beside else "",
+            lines=_count_lines(visible[number]),
+            beside_rest=bool(rest),
+        )
+        for number, (block, column) in enumerate(shown)
     ]
-    return min(beside, default=block.columns) - block.column
+    if not rest:
+        return blocks
+    start = rest[0].start
+    return [*blocks, Block(start, max([block.end for block in rest]) - start, count=len(rest))]
+
+
+def _count_lines(steps: int) -> int:
+    lines = int((steps * HOUR_HEIGHT / STEPS_PER_HOUR - EDGES) / LINE_HEIGHT)
+    return min(MAX_LINES, max(1, lines))
 
 
 # Bars --------------------------------------------------------------------------------------------
 
 
 def _make_bars(days: list[WeekDay], long: list[Entry]) -> list[Bar]:
-    """Return the bars that fit in a lane; each day's `hidden` counts the others."""
+    """Return the bars that fit in a lane; each day's `hidden` counts the others.
+
+    Multi-day events that begin during the week also become all-day entries of their first day.
+    """
     first, last = days[0].date, days[-1].date
+    today = next((n for n, day in enumerate(days) if day.is_today), 0)
     bars: list[Bar] = []
     lanes: list[date] = []  # last occupied day of each lane
     entries = [entry for entry in long if entry.first <= last and entry.last >= first]
@@ -296,8 +326,13 @@ def _make_bars(days: list[WeekDay], long: list[Entry]) -> list[Bar]:
         lane = next((n for n, taken in enumerate(lanes) if taken < begin), len(lanes))
         if lane < MAX_LANES:
             lanes[lane : lane + 1] = [end]
-            days_count = (end - begin).days + 1
-            bars.append(Bar(entry, (begin - first).days, days_count, entry.first < first, entry.last > last))
+            start, days_count = (begin - first).days, (end - begin).days + 1
+            in_day = entry.first == entry.last
+            if not in_day and start > today:
+                # On phones, days in the past are hidden, so what began on one of them is listed for the whole week.
+                days[start].all_day.append(entry)
+                in_day = True
+            bars.append(Bar(entry, start, days_count, entry.first < first, entry.last > last, in_day))
         else:
             for day in days:
                 if begin <= day.date <= end:

@@ -86,7 +86,7 @@ def test_agenda_starts_today() -> None:
     assert [day.date.day for day in make_agenda(weeks, date(2031, 3, 12))] == [12, 25]
 
 
-def make(**changes: Any) -> Entry:
+def make(*, with_place: bool = False, **changes: Any) -> Entry:
     row = {
         "title": "Tea &amp; talk",
         "slug": "tea",
@@ -101,7 +101,7 @@ def make(**changes: Any) -> Entry:
         "event_status": "scheduled",
         **changes,
     }
-    return make_entry(row, locale(), UrlBuilder("https://x.example"), "Europe/Berlin")
+    return make_entry(row, locale(), UrlBuilder("https://x.example"), "Europe/Berlin", with_place=with_place)
 
 
 def test_entry_shows_its_time_and_a_foreign_zone() -> None:
@@ -110,4 +110,7 @@ def test_entry_shows_its_time_and_a_foreign_zone() -> None:
     assert make(timezone="Europe/Paris").time == "7:30\u00a0PM"
     assert make(timezone="Europe/London").time == "7:30\u00a0PM GMT"
     assert make(all_day=True).time == ""
-    assert make(event_status="cancelled").state == Badge("Cancelled", "is-negative", is_cancelled=True)
+    assert make(venue="Bar &amp; grill").place == ""
+    assert make(with_place=True, venue="Bar &amp; grill").place == "Bar & grill"
+    assert make(with_place=True, venue=None).place == ""
+    assert make(event_status="cancelled").state == Badge("Cancelled", "is-negative", is_cancelled=True, icon="×")
