@@ -83,10 +83,7 @@ def plan_move_in(
     full: FullOption = False,
     site: SiteOption = "",
 ) -> None:
-    """Read the old site and print what an import would do, without writing records.
-
-    The last line is the run's number.
-    """
+    """Read the old site and print what an import would do and the run's number, without writing records."""
     from kalends.move_in.operations.move_runs import plan_move
 
     options = {

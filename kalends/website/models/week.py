@@ -64,7 +64,7 @@ class Block:
         """Return the position as CSS classes, because the Content-Security-Policy forbids style attributes."""
         hour, step = divmod(self.start, STEPS_PER_HOUR)
         hours, steps = divmod(self.length, STEPS_PER_HOUR)
-        parts = [("t", hour), ("m", step), ("l", hours), ("k", steps), ("y", self.lines)]
+        parts = [("t", hour), ("m", step), ("l", hours), ("k", steps), ("r", self.lines)]
         names = [f"{letter}{number}" for letter, number in parts if number]
         names += [self.place] if self.place else []
         return " ".join([*names, "beside-rest"] if self.beside_rest else names)

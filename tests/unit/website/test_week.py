@@ -47,7 +47,7 @@ def test_block_stands_at_its_hours() -> None:
     # The hours from 10 to 19 have no event.
     assert [(hour.hour, hour.minute) for hour in grid.hours] == [(10, 0), (19, 0), (20, 0)]
     assert positions(grid, 2) == {"talk": (19 / 12, 3)}
-    assert grid.days[2].blocks[0].css_classes == "t1 m7 l1 k5 y4"
+    assert grid.days[2].blocks[0].css_classes == "t1 m7 l1 k5 r4"
 
 
 def test_three_hours_without_events_share_a_row() -> None:
@@ -88,7 +88,7 @@ def test_zero_length_event_has_a_readable_height_and_half_the_width() -> None:
     )
     assert positions(grid, 2)["bell"] == (2, 2.5)
     assert places(grid.days[2].blocks) == {"bell": "left", "talk": "right"}
-    assert "y1" in grid.days[2].blocks[0].css_classes.split()
+    assert "r1" in grid.days[2].blocks[0].css_classes.split()
 
 
 def test_overlapping_events_lie_on_top_of_each_other() -> None:
