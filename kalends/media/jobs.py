@@ -143,7 +143,7 @@ async def _check_image(database: SiteDatabase, library: Library, site_id: int, r
         return report(is_complete=False, detail="the image changed during the check")
     if damaged_files or not row["has_sizes"]:
         return report(is_complete=True, detail="regenerated" if damaged_files else "missing sizes were generated")
-    return report(is_complete=True)  # Only the hue was unknown; gray images have none.
+    return report(is_complete=True)  # Only the hue was unknown.
 
 
 async def _is_intact(library: Library, site_id: int, name: str) -> bool:

@@ -78,7 +78,7 @@ class PageImage:
     alt: str
     caption: str = ""
     focus_classes: str = ""  # CSS classes for the focus point of a cropped image
-    hue: int | None = None  # dominant hue in 24 steps
+    hue: int | None = None  # dominant hue in 24 steps; -1: gray
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 from kalends.calendar.access import caching
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.kinds.kind import MAX_PER_PAGE
 from kalends.calendar.operations import calendar_months
 from kalends.calendar.operations.calendar_months import make_date_filter
 from kalends.calendar.operations.record_verbs import list_events
@@ -46,7 +47,7 @@ MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 40
 # Maximum number of events side by side and per day. The fuller a week is, the lower the limits.
 WEEK_LIMITS: Final = ((MAX_COLUMNS, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
-MAX_WEEKEND_EVENTS: Final = 60
+MAX_WEEKEND_EVENTS: Final = MAX_PER_PAGE
 MAX_RUNNING: Final = 12  # events that started before the weekend
 EVENING: Final = time(17)
 MAX_FEATURED: Final = 3
@@ -123,7 +124,10 @@ async def show_week(
         robots="noindex",
         canonical=context.base_url + path,
     )
-    return await show_page(page, model, cache_tags=(*_list_cache_tags(context), "venues"))
+    # The script shows pictures of events.
+    return await show_page(
+        page, model, cache_tags=(*_list_cache_tags(context), "venues"), image_urls=(context.media_url,)
+    )
 
 
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
@@ -177,10 +181,10 @@ async def show_weekend(
     headings = {friday: page.locale.text(N_("Friday evening"))}
     groups = [
         (headings.get(day, page.locale.day(day)), list(group))
-        for day, group in groupby(rows[:count], key=lambda card: card.when.first)
+        for day, group in groupby(sorted(rows[:count], key=_first_day), key=_first_day)
     ]
     if rows[count:]:
-        groups.append((page.locale.text(N_("All weekend")), rows[count:]))
+        groups.append((page.locale.text(N_("Ongoing")), rows[count:]))
     dates = page.locale.days(begin.date(), sunday)
     path = f"/events/weekend/{saturday.isoformat()}/" if is_dated else "/events/weekend/"
 
@@ -194,7 +198,7 @@ async def show_weekend(
         summary="" if is_dated else dates,
         dates="" if is_dated else dates,
         groups=groups,
-        more_count=starting.page.total + len(running.records) - len(rows),
+        more_count=starting.page.total + running.page.total - len(rows),
         more_url=page.links.url("/events/list/", ("overlaps_from", begin.date()), ("overlaps_to", sunday)),
         image=find_preview_image(cards),
         current_day=saturday,
@@ -208,6 +212,10 @@ async def show_weekend(
     image_urls = tuple(card.image.src for card in rows if card.image)
     cache_tags = (*starting.cache_tags, *running.cache_tags)
     return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
+
+
+def _first_day(card: Card) -> date:
+    return card.when.first
 
 
 def read_day(text: str) -> date:

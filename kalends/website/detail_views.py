@@ -92,7 +92,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
         image=image,
         description=adapt(event.description or event.excerpt, find_own_hosts(page)),
         calendar_links=make_calendar_links(event),
-        ticket_url="" if event.event_status in (CANCELLED, SOLD_OUT) else event.ticket_url,
+        ticket_url="" if is_past or event.event_status in (CANCELLED, SOLD_OUT) else event.ticket_url,
         directions_url="" if is_past or event.event_status == CANCELLED else find_directions(event),
         facts=make_event_facts(page, event),
         points=format_points(mapped),

@@ -8,11 +8,12 @@ from kalends.calendar.access import caching
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.operations import calendar_months, front_page
+from kalends.calendar.operations.calendar_months import make_date_filter
 from kalends.calendar.operations.front_page import Today
 from kalends.calendar.operations.record_verbs import list_events
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.search_words import find_weekend
-from kalends.core.times import DateTimeInput, to_utc
+from kalends.core.times import DateTimeInput, day_begins, day_ends, to_utc
 from kalends.rendering.cards import Card, pick_hue
 from kalends.store import Row
 from kalends.website.calendar_views import show_default_view
@@ -81,17 +82,19 @@ async def show_front(page_request: PageRequest, context: OperationContext) -> Pa
     parts = fit(
         FrontParts(
             sections,
-            [_make_day(page, picker, first + timedelta(days=n)) for n in range(DAYS)],
+            [_make_day(page, picker, today.day + timedelta(days=n)) for n in range(DAYS)],
             [_make_category(page, row, cards.get(pictured.get(row["id"], 0))) for row in categories[:MAX_CATEGORIES]],
         )
     )
     shown = [card for section in parts.sections for card in section.cards]
     images = [*[card.image for card in shown], *[tile.image for tile in parts.categories]]
+    heading, lead = page.locale.long_day(page.today), _count_events(page, rows[0]["taking_place"] if rows else 0)
     model = FrontPage(
         title=page.site.name,
-        heading=page.locale.long_day(page.today),
-        lead=_count_events(page, rows[0]["today"] if rows else 0),
-        strip=_make_strip(page, today, rows[0]) if rows else [],
+        heading=heading,
+        lead=lead,
+        summary=f"{heading} · {lead}",
+        strip=_make_strip(page, rows[0]) if rows else [],
         parts=parts,
         canonical=f"{context.base_url}/",
         image=find_preview_image(shown),
@@ -100,22 +103,31 @@ async def show_front(page_request: PageRequest, context: OperationContext) -> Pa
         page,
         model,
         categories=categories,
-        cache_tags=(*caching.tags_for_shown(EVENTS, {}, []), *cache_tags),
+        cache_tags=(*caching.tags_for_shown(EVENTS, {}, []), caching.PICTURED, *cache_tags),
         expires_at=today.evening if context.transaction.now < today.evening else None,
         image_urls=tuple(image.src for image in images if image),
     )
 
 
 def _find_today(page: PageContext) -> Today:
-    evening = to_utc(DateTimeInput(datetime.combine(page.today, EVENING), None, False), page.site.timezone)
+    zone, day = page.site.timezone, page.today
+    evening = to_utc(DateTimeInput(datetime.combine(day, EVENING), None, False), zone)
     over = evening if page.context.transaction.now >= evening else page.day_start
-    return Today(page.today, evening, page.midnight, find_weekend(page.today), over)
+    weekend, week = (
+        (day_begins(make_date_filter(first), zone), day_ends(make_date_filter(last), zone))
+        for first, last in (find_weekend(day), _find_week(day))
+    )
+    return Today(day, evening, page.midnight, weekend, week, over)
+
+
+def _find_week(today: date) -> tuple[date, date]:
+    return today, today + timedelta(days=DAYS - 1)
 
 
 async def _list_rows(page: PageContext, today: Today) -> tuple[date, list[Row]]:
     """Return the events of the coming days, or of the next day with events after them, and their first day."""
-    last = page.today + timedelta(days=DAYS - 1)
-    rows = await front_page.list_coming_days(page.context, page.today, last, today)
+    first, last = _find_week(page.today)
+    rows = await front_page.list_coming_days(page.context, first, last, today)
     if rows or (day := await calendar_months.find_day_after(page.context, last)) is None:
         return page.today, rows
     return day, await front_page.list_coming_days(page.context, day, day, today)
@@ -135,12 +147,13 @@ def _plan_sections(page: PageContext, picker: Picker, first: date) -> list[tuple
     saturday, sunday = find_weekend(today)
     if today.isoweekday() < SATURDAY:
         weekend = picker.pick([saturday, sunday], MAX_WEEKEND)
-        sections.append((page.locale.text(N_("This weekend")), _weekend_url(page, saturday, sunday), weekend, True))
+        url = _list_url(page, (saturday, sunday))
+        sections.append((page.locale.text(N_("This weekend")), url, weekend, True))
     return sections
 
 
-def _weekend_url(page: PageContext, first: date, last: date) -> str:
-    return page.links.url("/events/list/", ("overlaps_from", first), ("overlaps_to", last))
+def _list_url(page: PageContext, days: tuple[date, date], *filters: tuple[str, object]) -> str:
+    return page.links.url("/events/list/", *filters, ("overlaps_from", days[0]), ("overlaps_to", days[1]))
 
 
 async def _load_cards(page: PageContext, ids: list[int]) -> tuple[dict[int, Card], tuple[str, ...]]:
@@ -177,18 +190,18 @@ def _count_events(page: PageContext, count: int) -> str:
     )
 
 
-def _make_strip(page: PageContext, today: Today, counts: Row) -> list[StripLink]:
+def _make_strip(page: PageContext, counts: Row) -> list[StripLink]:
     """Return links to filtered lists that have events. On Sundays, the weekend is today."""
-    day, links = today.day, page.links
+    day, links = page.today, page.links
     tomorrow = day + timedelta(days=1)
     evening = make_pairs("tonight", day).items()
-    week = [("free", 1), ("overlaps_from", day), ("overlaps_to", day + timedelta(days=DAYS - 1))]
+    weekend = _list_url(page, find_weekend(day))
     rows = [
         (N_("Today"), "today", links.day(day)),
         (N_("Tonight"), "tonight", links.url("/events/list/", *evening)),
         (N_("Tomorrow"), "tomorrow", links.day(tomorrow)),
-        (N_("This weekend"), "weekend" if day.isoweekday() < SUNDAY else "", _weekend_url(page, *today.weekend)),
-        (N_("Free"), "free", links.url("/events/list/", *week)),
+        (N_("This weekend"), "weekend" if day.isoweekday() < SUNDAY else "", weekend),
+        (N_("Free"), "free", _list_url(page, _find_week(day), ("free", 1))),
     ]
     return [
         StripLink(page.locale.text(name), counts[column], url)

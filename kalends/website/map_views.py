@@ -35,13 +35,14 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
     card_list = await list_cards(page, map_context, "/events/map/", counted=False)
     ids = await page_filters.list_event_ids(replace(context, values=make_list_values(page, map_context)))
     found = await page_filters.find_facet(context, "venue", ids, chosen=[], text="", limit=MAX_PLACES)
+    plus = "+" if len(ids) == page_filters.MAX_EVENTS else ""
     heading = page.locale.gettext(N_("Map"))
     model = MapPage(
         title=heading,
         heading=heading,
         card_list=card_list,
         points=_format_markers(card_list.cards),
-        places=[_describe_venue(page, record) for record in found.records],
+        places=[_describe_venue(page, record, plus) for record in found.records],
         active_filters=make_chips(page, "/events/map/"),
         canonical=f"{context.base_url}/events/map/",
     )
@@ -57,9 +58,9 @@ def _format_markers(cards: list[Card]) -> str:
     return orjson.dumps([[*place, numbers] for place, numbers in places.items()]).decode()
 
 
-def _describe_venue(page: PageContext, record: FacetRecord) -> Place:
+def _describe_venue(page: PageContext, record: FacetRecord, plus: str) -> Place:
     name = f"{record.name}, {record.town}" if record.town else record.name
-    note = page.locale.text(N_("{n} events") if record.count > 1 else N_("One event"), n=record.count)
+    note = page.locale.text(N_("{n} events") if record.count > 1 else N_("One event"), n=f"{record.count}{plus}")
     return Place(name, note, page.links.top_level(f"/venue/{record.slug}/"))
 
 

@@ -268,11 +268,11 @@ def test_job_and_check_find_the_hue_that_event_pages_show(empty_app: RunningApp,
     assert (read_class(), read_hues()) == ("w", [None, None])
     assert generate_sizes(empty_app, blue)
     assert (read_class(), read_hues()) == ("w15", [15, None])
-    # The check fills gaps, and the pages in the cache follow; a gray image has no hue.
+    # The check fills gaps, and the pages in the cache follow.
     generate_sizes(empty_app, gray)
     empty_app.sql("UPDATE media SET hue = NULL")
     code, out = run_check(empty_app)
-    assert (code, out.count("\n"), read_hues(), read_class()) == (0, 1, [15, None], "w15")
+    assert (code, out.count("\n"), read_hues(), read_class()) == (0, 1, [15, -1], "w15")
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["lost", "damaged"])

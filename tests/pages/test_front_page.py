@@ -105,6 +105,35 @@ def test_counts_are_those_of_the_lists_that_the_strip_links_to(app: RunningApp) 
         assert list(list_strip(get_page(app, "/"))) == ["Today", "Tomorrow", "This weekend", "Free"]
 
 
+def test_counts_include_the_night_before_as_lists_do(app: RunningApp) -> None:
+    for night in (-1, 2):
+        begin = WEDNESDAY + timedelta(days=night)
+        add_event(app, "Party", f"{begin} 22:00", f"{begin + timedelta(days=1)} 02:00", cost="0")
+    add(app, "Market", 3, "08:00 12:00")
+    add(app, "Quiz", 0)
+    for day in range(5):
+        with at(WEDNESDAY + timedelta(days=day)):
+            strip = list_strip(get_page(app, "/"))
+            for name, (count, url) in strip.items():
+                path, _, query = url.partition("?")
+                assert len(re.findall('<article class="card', get_page(app, path, query))) == count, (day, name)
+            assert day > 0 or (strip["This weekend"][0], strip["Free"][0]) == (2, 2)
+
+
+def test_cancelled_events_are_not_on(app: RunningApp) -> None:
+    add(app, "Quiz", 0)
+    add(app, "Walk", 0, event_status="cancelled")
+    add_event(app, "Festival", "2031-06-10 19:00", "2031-06-13 23:00")
+    for n in range(6):
+        add(app, f"Talk {n}", 0, f"18:0{n} 20:00")
+    with at(WEDNESDAY):
+        page = get_page(app, "/")
+    assert read_lead(page)[1] == "8 things on today"
+    assert list_strip(page)["Today"][0] == 9
+    # The festival began on another day, so its hours say nothing about today.
+    assert '<span class="time">Ongoing</span>' in page
+
+
 @pytest.mark.parametrize(
     ("day", "sections"),
     [
@@ -136,8 +165,11 @@ def test_day_without_events_leads_to_the_next_one(app: RunningApp) -> None:
         page = get_page(app, "/")
         assert read_lead(page)[1] == "Nothing on today"
         assert "No upcoming events." in page
-        add(app, "Far away", 60)
-        assert list_sections(get_page(app, "/")) == {"Sunday, August 10": ["Far away"]}
+        for n in range(7):
+            add(app, f"Far away {n}", 60, cost="0")
+        page = get_page(app, "/")
+        assert {name: len(titles) for name, titles in list_sections(page).items()} == {"Sunday, August 10": 6}
+        assert (list_strip(page), list_days(page)) == ({}, {})
         add(app, "Choir", 5)
         page = get_page(app, "/")
         assert read_lead(page)[1] == "Nothing on today"
@@ -211,6 +243,9 @@ def test_categories_have_the_picture_of_their_next_event(app: RunningApp) -> Non
         assert re.findall(r"<b>([^<]+)</b>", part) == ["Music"]
         picture = re.findall(r'<img [^>]*src="([^"]+)"', part)
         assert picture == [editor.get(f"/events/{find_id(app, 'Next')}").json()["image"]["url"]]
+        editor.change("events", find_id(app, "Without"), image=ids[1])
+        assert picture != re.findall(r'<img [^>]*src="([^"]+)"', get_page(app, "/").partition("subjects")[2])
+        editor.change("events", find_id(app, "Without"), image=0)
         editor.change("events", find_id(app, "Next"), image=0)
         assert picture != re.findall(r'<img [^>]*src="([^"]+)"', get_page(app, "/").partition("subjects")[2])
 
@@ -236,10 +271,11 @@ def test_calendar_stays_where_it_was(app: RunningApp) -> None:
             assert 'class="container month-page"' in page, (path, query)
             assert '<div class="highlights">' not in page, (path, query)
         app.set_site("start_page", "calendar")
+        add(app, "Gala", 40, featured=True)
         page = get_page(app, "/")
         assert page == get_page(app, "/events/")
         assert 'class="container month-page"' in page
-        assert '<div class="highlights">' in get_page(app, "/", "lang=de") or "This weekend" not in page
+        assert '<div class="highlights">' in page
 
 
 def test_addresses_of_the_front_page(app: RunningApp) -> None:

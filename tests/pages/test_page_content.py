@@ -85,7 +85,7 @@ def test_event_page_displays_place_before_description(app: RunningApp) -> None:
                 ticket_url="https://tickets.example/")  # fmt: skip
     page = get_page(app, f"/event/{event['slug']}/")
     body = page[page.index("<article") :]
-    order = ['<dl class="facts">', "<time", ">Hall</a>", "Lindenstadt", "Add to calendar", "Tickets", "<p>Songs"]
+    order = ['<dl class="facts">', "<time", ">Hall</a>", "Lindenstadt", "Tickets", "Add to calendar", "<p>Songs"]
     assert [body.index(part) for part in order] == sorted(body.index(part) for part in order)
 
 

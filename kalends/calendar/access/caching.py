@@ -49,6 +49,7 @@ MANY: Final = "many"  # touched by changes to any record
 ANY_SET: Final = "events:any"  # carried by every narrowed list; touched by a change with unknown effects
 EVENT_SET: Final = "events:set"  # touched if an event may enter a list, leave it, or move within it
 SEARCHED: Final = "events:search"  # like `EVENT_SET`, but changes to texts touch it, too
+PICTURED: Final = "events:image"  # touched if an event gets another image, or loses its image
 WIDE_SETS: Final = frozenset({EVENT_SET, SEARCHED})
 LONG_EVENTS: Final = "events:long"  # events that span so many months that they have no tags for single months
 SERIES_LETTER: Final = "s"
@@ -302,7 +303,8 @@ def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:
     """Return the tags for sets that an event may enter, leave or move within, and for terms that count it."""
     columns = frozenset(change["columns"])
     if change["action"] == "derived" or (columns and columns <= SHOWN_COLUMNS):
-        return {SEARCHED} if columns & SEARCHED_COLUMNS else set()
+        searched = {SEARCHED} if columns & SEARCHED_COLUMNS else set[str]()
+        return searched | {PICTURED} if "image_id" in columns else searched
     old, new = _decode(change["old"]), _decode(change["new"])
     present = states.setdefault(change["record_id"], _decode(change["present"]))
     states[change["record_id"]] = {**present, **old}

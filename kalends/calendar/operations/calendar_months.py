@@ -160,7 +160,7 @@ async def list_running(context: OperationContext, begin: datetime, first: date, 
         "runs_since": (begin, first),
         "per_page": limit,
     }
-    return await list_events(replace(context, values=values), kind=RUNNING_EVENTS, with_total=False)
+    return await list_events(replace(context, values=values), kind=RUNNING_EVENTS)
 
 
 async def find_day_before(context: OperationContext, first: date) -> date | None:

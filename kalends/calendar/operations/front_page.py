@@ -1,11 +1,11 @@
 """Queries for the front page: the events of the coming days with counts, featured events, pictures of categories."""
 
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Final
 
 from kalends.calendar.access.operation_context import OperationContext
-from kalends.calendar.operations.calendar_months import make_date_filter, select_days
+from kalends.calendar.operations.calendar_months import DAY, make_date_filter, select_days
 from kalends.calendar.operations.record_verbs import EVENT_KEYS, find_page
 from kalends.store import Row
 from kalends.store.sql import Sql
@@ -17,12 +17,13 @@ MAX_TRIED: Final = 5  # maximum number of events to examine per category for one
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """The days that the counts refer to. The evening begins at `evening` and ends at `midnight`."""
+    """What the counts refer to: days as pages of days have them, and periods as lists have them."""
 
     day: date
-    evening: datetime
+    evening: datetime  # until `midnight`
     midnight: datetime
-    weekend: tuple[date, date]
+    weekend: tuple[datetime, datetime]
+    week: tuple[datetime, datetime]
     over: datetime  # events that ended by then come last
 
 
@@ -31,42 +32,51 @@ async def list_coming_days(context: OperationContext, first: date, last: date, t
 
     An event has one day: the one on which it starts, or `first` if it began earlier.
     """
+    # A list of a period also has events of the night before, which belong to the previous day.
     days = await select_days(
         context,
-        first,
+        first - DAY,
         last,
         ", CASE WHEN r.password_hash IS NULL THEN r.series_id END AS series_id, "
         "r.password_hash IS NULL AND r.image_id IS NOT NULL AS has_image, "
         "r.password_hash IS NULL AND r.is_free AS is_free",
     )
-    tomorrow = today.day + timedelta(days=1)
+    tomorrow = today.day + DAY
     return await context.transaction.fetch_all(
         Sql(
             """SELECT n.*, (SELECT c.category_id FROM event_categories c WHERE n.is_open
                     AND c.site_id = ? AND c.event_id = n.id ORDER BY c.position LIMIT 1) AS category_id
                 FROM (
                     SELECT f.*, count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?) OVER () AS today,
+                        count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?
+                            AND f.event_status NOT IN ('cancelled', 'postponed')) OVER () AS taking_place,
                         count(*) FILTER (WHERE NOT f.all_day AND f.start_utc >= ? AND f.start_utc < ?) OVER ()
                             AS tonight,
                         count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?) OVER () AS tomorrow,
-                        count(*) FILTER (WHERE f.first_day <= ? AND f.last_day >= ?) OVER () AS weekend,
-                        count(*) FILTER (WHERE f.is_free) OVER () AS free,
+                        count(*) FILTER (WHERE (f.end_utc > ? OR f.start_utc >= ?) AND f.start_utc <= ?) OVER ()
+                            AS weekend,
+                        count(*) FILTER (WHERE f.is_free
+                            AND (f.end_utc > ? OR f.start_utc >= ?) AND f.start_utc <= ?) OVER () AS free,
                         count(*) OVER (PARTITION BY f.day) AS of_day,
                         row_number() OVER (PARTITION BY f.day ORDER BY f.is_over,
                             f.event_status IN ('cancelled', 'postponed'), f.is_running, f.sticky DESC,
                             f.featured DESC, f.has_image DESC, f.start_local, f.id) AS nth
-                    FROM (SELECT e.*, greatest(e.first_day, ?) AS day, e.end_utc <= ? AS is_over,
+                    FROM (SELECT e.*, CASE WHEN e.last_day >= ? THEN greatest(e.first_day, ?) END AS day,
+                        e.end_utc <= ? AS is_over,
                         e.first_day < ? OR e.last_day - e.first_day >= ? AS is_running FROM (""",
-            *(context.transaction.site.id, today.day, today.day, today.evening, today.midnight, tomorrow, tomorrow),
-            *(today.weekend[1], today.weekend[0], first, today.over, first, EXHIBITION_DAYS),
+            *(context.transaction.site.id, today.day, today.day, today.day, today.day),
+            *(today.evening, today.midnight, tomorrow, tomorrow),
+            *(today.weekend[0], *today.weekend, today.week[0], *today.week),
+            *(first, first, today.over, first, EXHIBITION_DAYS),
         )
         + days
-        + Sql(") e) f) n WHERE n.nth <= ? ORDER BY n.day, n.nth", MAX_PER_DAY)
+        + Sql(") e) f) n WHERE n.day IS NOT NULL AND n.nth <= ? ORDER BY n.day, n.nth", MAX_PER_DAY)
     )
 
 
 async def list_featured_ids(context: OperationContext, since: date, limit: int) -> list[int]:
-    values = {"featured": True, "overlaps_from": make_date_filter(since), "per_page": limit}
+    """List featured events, those that end first at the top, before exhibitions that run for months."""
+    values = {"featured": True, "overlaps_from": make_date_filter(since), "orderby": "end_date", "per_page": limit}
     page = await find_page(EVENT_KEYS, replace(context, values=values), with_total=False)
     return [row["id"] for row in page.rows]
 

@@ -47,7 +47,7 @@ class Image:
     focus_y: float
     # By name, as stored but with absolute URLs. A size from another system can lack any of the keys.
     sizes: Mapping[str, Mapping[str, Any]]
-    hue: int | None = None  # dominant hue in 24 steps, for pages; None if the image is gray or has not been examined
+    hue: int | None = None  # dominant hue in 24 steps, for pages; -1: gray, None: not examined yet
 
 
 @record

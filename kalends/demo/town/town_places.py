@@ -19,6 +19,7 @@ SITE: Final = {
     "currency_code": "GBP",
     "accent": "#0f6b5c",
     "first_weekday": "monday",
+    "start_page": "front",
 }
 
 

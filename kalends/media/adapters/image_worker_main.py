@@ -13,6 +13,7 @@ from typing import Any
 from kalends.adapters.sandboxed import finish, read_job
 
 HUE_STEPS = 24
+GRAY = -1
 HUE_EDGE = 64  # width and height of the copy whose pixels are counted
 MIN_COLORFULNESS = 0.04  # mean product of saturation and brightness
 # Pillow options for writing each type. Metadata is never written.
@@ -58,10 +59,10 @@ def process_image(job: dict[str, Any]) -> dict[str, Any]:
     return {**result, "hue": find_hue(image)} if job.get("finds_hue") else result
 
 
-def find_hue(image: Any) -> int | None:
-    """Return the dominant hue in `HUE_STEPS` steps, beginning at red; None if the image is almost gray."""
+def find_hue(image: Any) -> int:
+    """Return the dominant hue in `HUE_STEPS` steps, beginning at red, or `GRAY` if the image is almost gray."""
     if image.mode == "L":
-        return None
+        return GRAY
     small = image.resize((HUE_EDGE, HUE_EDGE), reducing_gap=2.0)
     opacity = small.getchannel("A").tobytes() if small.mode == "RGBA" else bytes([255]) * HUE_EDGE**2
     pixels = small.convert("RGB").convert("HSV").tobytes()
@@ -69,7 +70,7 @@ def find_hue(image: Any) -> int | None:
     for hue, saturation, value, alpha in zip(pixels[::3], pixels[1::3], pixels[2::3], opacity, strict=True):
         weights[round(hue * HUE_STEPS / 256) % HUE_STEPS] += saturation * value * alpha / 255**3
     if sum(weights) <= MIN_COLORFULNESS * sum(opacity) / 255:
-        return None
+        return GRAY
     # Neighbors count half, because one color of a photo spreads over several steps.
     return max(
         range(HUE_STEPS),

@@ -72,7 +72,7 @@ class ImageWorker:
     ) -> tuple[list[ImageFile], int | None]:
         """Generate all sizes smaller than the image, in its type and as WebP, and the image itself as WebP.
 
-        Also return the dominant hue in 24 steps, or None if the image is gray.
+        Also return the dominant hue in 24 steps, or -1 if the image is gray.
         """
         codecs = list(dict.fromkeys([image_type.codec, WEBP.codec]))
         rows: list[dict[str, object]] = [

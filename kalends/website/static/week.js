@@ -54,8 +54,10 @@
   };
 
   const open = async (link) => {
-    if (!details.has(link.href)) details.set(link.href, read(link.href));
-    const parts = await details.get(link.href);
+    const { href } = link;
+    if (!details.has(href)) details.set(href, read(href));
+    const parts = await details.get(href).catch(() => details.delete(href));
+    if (!Array.isArray(parts)) return;
     if (!link.matches(":hover, :focus") || popover?.previousSibling === link) return;
     close();
     popover = make("div", { className: "popover event-popover", popover: "manual", role: "dialog" }, ...parts);
@@ -87,5 +89,9 @@
       if (!isInside(event.relatedTarget)) plan(close, 200);
     });
   }
-  document.addEventListener("keydown", (event) => event.key === "Escape" && close());
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    if (popover?.contains(document.activeElement)) popover.previousSibling.focus();
+    close();
+  });
 })();

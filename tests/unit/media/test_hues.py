@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image, ImageDraw
 
-from kalends.media.adapters.image_worker_main import HUE_STEPS, find_hue
+from kalends.media.adapters.image_worker_main import GRAY, HUE_STEPS, find_hue
 
 
 def paint(*parts: tuple[str, float]) -> Image.Image:
@@ -24,7 +24,7 @@ def test_each_step_is_found(step: int) -> None:
 def test_gray_images_have_none() -> None:
     for image in (paint(("#888", 1)), paint(("white", 0.5), ("black", 0.5)), paint(("#f4f1ea", 1)),
                   paint(("hsl(120, 100%, 50%)", 0.02), ("#666", 0.98)), Image.new("L", (40, 30), 90)):  # fmt: skip
-        assert find_hue(image) is None
+        assert find_hue(image) == GRAY
 
 
 def test_strong_and_large_colours_win() -> None:
@@ -39,4 +39,4 @@ def test_transparent_parts_do_not_count() -> None:
     image = Image.new("RGBA", (400, 300), (0, 200, 0, 0))
     image.paste((0, 0, 255, 255), (360, 0, 400, 300))
     assert find_hue(image) == 16
-    assert find_hue(Image.new("RGBA", (40, 30), (0, 200, 0, 0))) is None
+    assert find_hue(Image.new("RGBA", (40, 30), (0, 200, 0, 0))) == GRAY

@@ -1,5 +1,5 @@
--- The dominant hue of an image in 24 steps; null: grey, or not yet computed.
-ALTER TABLE media ADD COLUMN IF NOT EXISTS hue smallint CHECK (hue BETWEEN 0 AND 23);
+-- The dominant hue of an image in 24 steps; -1: gray; null: not computed yet.
+ALTER TABLE media ADD COLUMN IF NOT EXISTS hue smallint CHECK (hue BETWEEN -1 AND 23);
 
 -- The last time the user opened the console's start page; null: never.
 ALTER TABLE users ADD COLUMN IF NOT EXISTS home_seen_at timestamptz;
