@@ -158,7 +158,7 @@ class Settings(BaseModel):
     )
     email_from: str = Field(
         "",
-        description="Sender of e-mails, such as calendar@example.org; empty: calendar@ and the host of the base URL.",
+        description="Sender of emails, such as calendar@example.org; empty: calendar@ and the host of the base URL.",
     )
     trash_days: int = Field(30, ge=1, description="Days before trashed records are deleted permanently.")
     history_days: int = Field(

@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(help="Name of the application password, uni
 def add_user(
     login: Annotated[str, typer.Argument(help="Login of the new account.")],
     role: Annotated[str, typer.Option(help=ROLES)],
-    email: Annotated[str, typer.Option(help="E-mail address; can also be used to sign in.")] = "",
+    email: Annotated[str, typer.Option(help="Email address; can also be used to sign in.")] = "",
     invite: Annotated[
         bool, typer.Option("--invite", help="Print a link with which the user signs in once and sets a password.")
     ] = False,
@@ -62,7 +62,7 @@ def list_users(
     as_json: JsonOption = False,
     site: SiteOption = "",
 ) -> None:
-    """List accounts: ID, role, status, last sign-in, login, e-mail address. --search matches the last two."""
+    """List accounts: ID, role, status, last sign-in, login, email address. --search matches the last two."""
     from kalends.accounts.operations import user_accounts
 
     rows = runtime.run_in_transaction(
@@ -124,14 +124,14 @@ def rename_user(
 @user.command("set-email")
 def set_email(
     login: Login,
-    email: Annotated[str, typer.Argument(help="E-mail address; an empty text removes it.")],
+    email: Annotated[str, typer.Argument(help="Email address; an empty text removes it.")],
     site: SiteOption = "",
 ) -> None:
-    """Change an account's e-mail address."""
+    """Change an account's email address."""
     from kalends.accounts.operations import user_accounts
 
     runtime.run_in_transaction(site, lambda tx: user_accounts.set_email(tx, login, email))
-    typer.echo(f"{login} has the e-mail address {email}." if email else f"{login} has no e-mail address.")
+    typer.echo(f"{login} has the email address {email}." if email else f"{login} has no email address.")
 
 
 @user.command("remove")

@@ -1,4 +1,4 @@
-"""Send e-mails through an SMTP server."""
+"""Send emails through an SMTP server."""
 
 import ssl
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Email:
 
 
 def make_message(email: Email, now: datetime) -> EmailMessage:
-    """Build a message from an e-mail. Raise ValueError if an address is invalid.
+    """Build a message from an email. Raise ValueError if an address is invalid.
 
     Line breaks in names and subjects become spaces to prevent header injection; the library rejects them too.
     """
@@ -50,7 +50,7 @@ async def check_server(url: str) -> None:
 
 
 async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSLContext | None = None) -> None:
-    """Send an e-mail through an smtp:// or smtps:// server. Raise SMTPException or OSError on failure.
+    """Send an email through an smtp:// or smtps:// server. Raise SMTPException or OSError on failure.
 
     With smtp://, the connection is encrypted if the server offers STARTTLS. Passwords are sent to other machines only
     over encrypted connections.

@@ -98,7 +98,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
 
     @property
     def origin_url(self) -> str:
-        """Return the site's URL without a trailing slash, for links in e-mails and for passkeys."""
+        """Return the site's URL without a trailing slash, for links in emails and for passkeys."""
         return self.base_url(self.site.base_url)
 
     @property

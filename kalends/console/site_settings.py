@@ -279,7 +279,7 @@ LABELS: Final = {
 }
 
 
-# Subject and text of the e-mail about a new site address.
+# Subject and text of the email about a new site address.
 ADDRESS_NOTICE: Final = (
     N_("New address: {site}"),
     N_(
@@ -342,7 +342,7 @@ async def _save(console_request: ConsoleRequest, group: Group) -> Response:
         is_outdated = console_request.form_text("version") != _make_version(current)
         problems = _find_risks(console_request, changed) | site_options.find_problems(changed)
         is_rejected = bool(problems) or (bool(changed) and is_outdated)
-        # Links in e-mails use this address, and it determines the default sender domain, so changing it needs
+        # Links in emails use this address, and it determines the default sender domain, so changing it needs
         # confirmation.
         unproven = require_confirmed(console_request) if "base_url" in changed else None
         if changed and not is_rejected and unproven is None:

@@ -116,7 +116,7 @@ def _weight(parameters: str) -> float:
 
 
 def choose_email_language(own: str, site_language: str) -> str:
-    """Return the language for an e-mail: the recipient's choice, or else the site's language."""
+    """Return the language for an email: the recipient's choice, or else the site's language."""
     return (find_language(own) if own else None) or find_language(site_language) or DEFAULT
 
 

@@ -1,4 +1,4 @@
-"""Check the syntax of URLs and e-mail addresses."""
+"""Check the syntax of URLs and email addresses."""
 
 import re
 import unicodedata
@@ -40,7 +40,7 @@ def read_website(value: object) -> str:
 
 
 def read_email(value: str) -> str:
-    """Validate an e-mail address: text before and after one @, no markup; "" for none."""
+    """Validate an email address: text before and after one @, no markup; "" for none."""
     text = clean_text(value, MAX_EMAIL_LENGTH)
     if text and not _EMAIL.fullmatch(text):
         raise InvalidValue("must be an email address such as name@example.org.")

@@ -179,7 +179,7 @@ async def _record_failure(database: SiteDatabase, site_id: int, run: Row, reason
 
 
 async def _notify_owner(tx: Transaction, source: Row, reason: Message) -> None:
-    """Notify the owner by e-mail, in the owner's language, that a source is paused."""
+    """Notify the owner by email, in the owner's language, that a source is paused."""
     owner = await tx.fetch_one(
         Sql("SELECT email, language FROM users WHERE site_id = ? AND id = ?", tx.site.id, source["owner_id"])
     )

@@ -1,1 +1,1 @@
-"""Texts and models shared by pages and e-mails, independent of the web server."""
+"""Texts and models shared by pages and emails, independent of the web server."""

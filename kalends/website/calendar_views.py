@@ -34,7 +34,7 @@ from kalends.website.models.page_parts import (
     trim,
     week_fits,
 )
-from kalends.website.models.week import MAX_COLUMNS, HourGrid, make_hour_grid
+from kalends.website.models.week import MAX_COLUMNS, MAX_LANES, HourGrid, make_hour_grid
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekendPage, WeekPage
 
 DAY: Final = timedelta(days=1)
@@ -45,8 +45,10 @@ MONTH_SIZES: Final = (
 )  # fmt: skip
 MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 40
-# Maximum number of events side by side and per day. The fuller a week is, the lower the limits.
-WEEK_LIMITS: Final = ((MAX_COLUMNS, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
+# Maximum number of events side by side and per day, and of rows of bars. The fuller a week is, the lower the limits.
+WEEK_LIMITS: Final = (
+    (MAX_COLUMNS, MAX_PER_WEEK_DAY, MAX_LANES), (1, 20, 5), (1, 10, 5), (1, 5, 5), (1, 1, 5), (1, 1, 3),
+)  # fmt: skip
 MAX_WEEKEND_EVENTS: Final = MAX_PER_PAGE
 MAX_RUNNING: Final = 12  # events that started before the weekend
 EVENING: Final = time(17)
@@ -234,9 +236,16 @@ def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries:
     zone = page.site.timezone
     grids = (
         make_hour_grid(
-            first, rows, entries, today=page.today, zone=zone, max_columns=max_columns, max_entries=max_entries
+            first,
+            rows,
+            entries,
+            today=page.today,
+            zone=zone,
+            max_columns=max_columns,
+            max_entries=max_entries,
+            max_lanes=max_lanes,
         )
-        for max_columns, max_entries in WEEK_LIMITS
+        for max_columns, max_entries, max_lanes in WEEK_LIMITS
     )
     grid = next(grids)
     while not week_fits(grid) and (smaller := next(grids, None)):

@@ -34,6 +34,7 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import Translate, gettext_noop as N_, translator
+from kalends.core.search_words import find_weekend
 from kalends.core.times import next_midnight
 from kalends.feeds import ics, syndication
 from kalends.rendering.cards import make_when, mark_title
@@ -283,6 +284,9 @@ def _find_period(view: str, day: date, first_weekday: int) -> tuple[date, date]:
     if view == "week":
         first = find_week_start(day, first_weekday)
         return first, first + 6 * ONE_DAY
+    if view == "weekend":
+        _, sunday = find_weekend(day)
+        return sunday - ONE_DAY, sunday
     return day, day
 
 
@@ -308,7 +312,7 @@ FEEDS: Final = (
 CALENDARS: Final = (
     _route(r"/(?:events/(?:list/|map/|search/)?)?", show_list_calendar),
     _route(rf"/events/(?P<view>month)/(?:{MONTH}/)?", show_period_calendar),
-    _route(rf"/events/(?P<view>week|day)/(?:{DAY}/)?", show_period_calendar),
+    _route(rf"/events/(?P<view>week|weekend|day)/(?:{DAY}/)?", show_period_calendar),
     _route(rf"/events/category/{PATH}/", show_record_calendar, CATEGORIES),
     _route(rf"/tag/{SLUG}/", show_record_calendar, TAGS),
     _route(rf"/venue/{SLUG}/", show_record_calendar, VENUES),

@@ -203,6 +203,8 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
 def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> list[Chip]:
     """Return the active filters. Those that words in the search have set offer to search for the word."""
     chips: list[Chip] = []
+    if not page.links.filters:
+        return chips
     named: set[str] = set()
     words = {word.meaning: word for word in split.found}
     for meaning, pairs in find_active(page.links.filters, page.today):

@@ -1,7 +1,8 @@
 """The map view, and what pages say about places: markers, addresses and links to a map on another site."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -15,12 +16,16 @@ from kalends.core import errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.feeds.ics import address_lines
-from kalends.rendering.cards import Card
+from kalends.rendering.cards import Card, shorten
 from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page, with_values
-from kalends.website.list_views import MAX_CARDS, list_cards, make_chips, make_list_values
+from kalends.website.list_views import list_cards, make_chips, make_list_values
 from kalends.website.pages import MapPage, Place
 
+MAX_CARDS: Final = 20
 MAX_PLACES: Final = 24
+MAX_NAME: Final = 60
+MAX_PLACES_BYTES: Final = 3_000  # part of the size budget of the page (models/page_parts.py)
+PLACE_BYTES: Final = 95  # of markup per place
 
 
 async def show_map(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -42,7 +47,7 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
         heading=heading,
         card_list=card_list,
         points=_format_markers(card_list.cards),
-        places=[_describe_venue(page, record, plus) for record in found.records],
+        places=_fit([_describe_venue(page, record, plus) for record in found.records]),
         active_filters=make_chips(page, "/events/map/"),
         canonical=f"{context.base_url}/events/map/",
     )
@@ -59,9 +64,14 @@ def _format_markers(cards: list[Card]) -> str:
 
 
 def _describe_venue(page: PageContext, record: FacetRecord, plus: str) -> Place:
-    name = f"{record.name}, {record.town}" if record.town else record.name
+    name = shorten(f"{record.name}, {record.town}" if record.town else record.name, MAX_NAME)
     note = page.locale.text(N_("{n} events") if record.count > 1 else N_("One event"), n=f"{record.count}{plus}")
     return Place(name, note, page.links.top_level(f"/venue/{record.slug}/"))
+
+
+def _fit(places: Sequence[Place]) -> list[Place]:
+    sizes = accumulate(PLACE_BYTES + len(f"{place.name}{place.note}{place.url}".encode()) for place in places)
+    return [place for place, size in zip(places, sizes, strict=True) if size <= MAX_PLACES_BYTES]
 
 
 # Venues on other pages.

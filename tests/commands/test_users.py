@@ -100,7 +100,7 @@ def test_login_and_email_can_be_changed(start_app: Callable[..., RunningApp]) ->
     expected = "A user with the login or the email address author already exists."
     assert stderr(app, "rename", "editor", "author") == expected
     assert stdout(app, "rename", "editor", "Edith") == "editor is now Edith."
-    assert stdout(app, "set-email", "edith", "edith@example.org") == "edith has the e-mail address edith@example.org."
+    assert stdout(app, "set-email", "edith", "edith@example.org") == "edith has the email address edith@example.org."
     assert stderr(app, "set-email", "edith", "AUTHOR@example.org").endswith("already exists.")
     assert stderr(app, "set-email", "edith", "nobody").startswith("EMAIL ")
     url = f"http://{HOST}{API_PATH}/events"
@@ -110,7 +110,7 @@ def test_login_and_email_can_be_changed(start_app: Callable[..., RunningApp]) ->
         caller.get(url, auth=(name, password)).status_code for name in ("edith", "edith@example.org", "editor")
     ]
     assert statuses == [200, 200, 401]
-    assert stdout(app, "set-email", "edith", "") == "edith has no e-mail address."
+    assert stdout(app, "set-email", "edith", "") == "edith has no email address."
     hint = "ROLE must be one of subscriber, contributor, author, editor, administrator. Did you mean administrator?"
     assert stderr(app, "add", "carl", "--role", "admin") == hint
 

@@ -23,7 +23,7 @@ MAX_DIFFERENCE = {"/console/sign-in": 0.005 if SOAK else 0.08, "/console/reset":
 
 @pytest.fixture(scope="module")
 def app(start_app_for_module: StartApp) -> RunningApp:
-    """Return an application that can send e-mails; no worker sends them."""
+    """Return an application that can send emails; no worker sends them."""
     environment = {"KALENDS_SMTP_URL": "smtp://127.0.0.1:1", "KALENDS_BASE_URL": "https://calendar.test"}
     started = start_app_for_module(environment)
     set_passwords(started)

@@ -93,7 +93,7 @@ def test_one_account_gets_few_emails(app: RunningApp) -> None:
     for number in range(5):
         client = ConsoleClient(app, client_ip=f"198.51.100.{number}")
         assert client.post("/console/reset", {"login": "author"}).status_code == 200
-    count = "SELECT count FROM login_failures WHERE subject = 'e-mails to ' || $1::text"
+    count = "SELECT count FROM login_failures WHERE subject = 'emails to ' || $1::text"
     assert app.sql(count, str(app.users["author"].id))[0]["count"] <= 3
 
 

@@ -208,13 +208,13 @@ def test_preview_ignores_invalid_values(administrator: ConsoleClient) -> None:
     [
         (
             "#ffff00",
-            r"On light pages, links will use #\w{6} so that .* contrast is 4\.[6-9]:1; .* your colour is 1\.1:1\.",
+            r"On light pages, links will use #\w{6} to stay readable\. .* is 4\.[6-9]:1, your colour’s 1\.1:1\.",
             r"On dark pages, links use your colour\. Its contrast is 13\.\d:1\.",
         ),
         (
             "#000000",
             r"On light pages, links use your colour\. Its contrast is 18\.\d:1\.",
-            r"On dark pages, links will use #\w{6} so that .* contrast is 4\.[6-9]:1; .* your colour is 1\.4:1\.",
+            r"On dark pages, links will use #\w{6} to stay readable\. .* is 4\.[6-9]:1, your colour’s 1\.4:1\.",
         ),
     ],
 )

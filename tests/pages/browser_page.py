@@ -59,7 +59,8 @@ def open_browser_page(chromium: Browser, *, script: bool = True, **options: Any)
 
     context.route("**/*", serve)
     page.on("request", note)
-    page.on("pageerror", lambda error: browser.errors.append(str(error)))
+    # Chromium reports the fades that it skips because the next page is there at once.
+    page.on("pageerror", lambda error: "ViewTransition" in str(error) or browser.errors.append(str(error)))
     page.on("console", lambda message: browser.errors.append(message.text) if message.type == "error" else None)
     try:
         yield browser

@@ -111,7 +111,7 @@ def test_visitor_time_is_displayed_beside_event_time(
         browser.page.goto(demo_calendar.server.base_url + demo_calendar.concert)
         when = browser.page.locator(".fact-block time")
         text = " ".join(when.inner_text().split()).replace("\u2009", " ")
-        assert text.startswith("Friday, March 14, 2031 7:30 PM – 10:00 PM CET")
+        assert text.startswith("Friday, March 14, 2031 7:30 PM – 10:00 PM")
         yours = browser.page.locator(".event .visitor-time")
         visitor_time = " ".join(yours.inner_text().replace("\u2009", " ").split()) if yours.count() else ""
         assert visitor_time == expected

@@ -61,7 +61,7 @@ def test_places_are_named_and_linked_without_script_or_consent(
 ) -> None:
     """Nothing is requested from another site, and all that the map would show can be reached."""
     paths = {"map": "/events/map/", "event": demo_calendar.concert, "venue": demo_calendar.venue}
-    with open_browser_page(chromium, java_script_enabled=False) as browser:
+    with open_browser_page(chromium, script=False) as browser:
         page, requests = browser.page, list[str]()
         page.on("request", lambda request: requests.append(request.url))
         page.goto(demo_calendar.server.base_url + paths[path])

@@ -141,7 +141,7 @@ async def show_account(console_request: ConsoleRequest) -> Response:
 
 
 async def save_profile(console_request: ConsoleRequest) -> Response:
-    """Change the display name, language and e-mail address. A new address requires a recent proof of identity."""
+    """Change the display name, language and email address. A new address requires a recent proof of identity."""
     session = require_session(console_request)
     name, language = console_request.form_text("display_name"), console_request.form_text("language")
     email = console_request.form_text("email").strip() if "email" in console_request.form else session.email

@@ -37,7 +37,7 @@ ROLE_RIGHTS: Final = {
 }
 
 
-# One-time links are sent by e-mail or shown to the administrator who created them.
+# One-time links are sent by email or shown to the administrator who created them.
 
 SUBJECTS: Final = {
     Purpose.SIGN_IN: N_("Sign in: {site}"),
@@ -63,7 +63,7 @@ TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SentLink:
-    """A new link. If it was sent by e-mail, `url` is empty, because only the recipient may know the URL."""
+    """A new link. If it was sent by email, `url` is empty, because only the recipient may know the URL."""
 
     url: str
     is_sent: bool
@@ -72,9 +72,9 @@ class SentLink:
 async def send_link(
     console_request: ConsoleRequest, tx: Transaction, user_id: int, email: str, purpose: Purpose
 ) -> SentLink:
-    """E-mail a one-time link to a user if possible; otherwise return it.
+    """Email a one-time link to a user if possible; otherwise return it.
 
-    Without an SMTP server or an e-mail address, the administrator who created the link passes it on.
+    Without an SMTP server or an email address, the administrator who created the link passes it on.
     """
     if not console_request.state.sends_email or not email:
         return SentLink(await create_link(tx, user_id, purpose, console_request.origin_url), is_sent=False)
@@ -85,7 +85,7 @@ async def send_link(
 async def enqueue_link(
     console_request: ConsoleRequest, tx: Transaction, user_id: int, email: str, purpose: Purpose
 ) -> None:
-    """Enqueue an e-mail with a one-time link, in the recipient's language."""
+    """Enqueue an email with a one-time link, in the recipient's language."""
     translate = translator(
         choose_email_language(await user_tables.find_preferred_language(tx, user_id), tx.site.language)
     )

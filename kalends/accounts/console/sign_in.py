@@ -214,7 +214,7 @@ LINK_ROUTES: Final = (
 
 # The response to a reset request never reveals whether an account exists.
 
-# Each account may receive a burst of e-mails, then one per interval (in seconds). Excess requests are silently
+# Each account may receive a burst of emails, then one per interval (in seconds). Excess requests are silently
 # ignored.
 MAX_EMAILS: Final = 3
 EMAIL_INTERVAL: Final = 1200.0
@@ -225,9 +225,9 @@ async def show_reset(console_request: ConsoleRequest) -> Response:
 
 
 async def request_reset(console_request: ConsoleRequest) -> Response:
-    """Send a link to the account's e-mail address, if any; the response is always the same.
+    """Send a link to the account's email address, if any; the response is always the same.
 
-    Each request that can send an e-mail counts as a failed login by the client, to prevent bulk e-mails.
+    Each request that can send an email counts as a failed login by the client, to prevent bulk emails.
     """
     login = console_request.form_text("login").strip()
     subject = f"reset {login.lower()[:100]}"
@@ -244,20 +244,20 @@ async def request_reset(console_request: ConsoleRequest) -> Response:
 
 
 async def _send(console_request: ConsoleRequest, login: str, subject: str) -> None:
-    """Enqueue the e-mail. Unknown logins run the same statements, so they take equally long."""
+    """Enqueue the email. Unknown logins run the same statements, so they take equally long."""
     async with console_request.transaction(writing=True) as tx:
         await record_failure(tx, subject, console_request.client_ip)
         account = await user_tables.find_account(tx, login)
         user_id, email = (account["id"], account["email"]) if account else (0, "")
         recipient = user_id or login.lower()[:100]
-        if await user_tables.count_attempt(tx, f"e-mails to {recipient}", MAX_EMAILS, EMAIL_INTERVAL):
+        if await user_tables.count_attempt(tx, f"emails to {recipient}", MAX_EMAILS, EMAIL_INTERVAL):
             await enqueue_link(console_request, tx, user_id, email, Purpose.RESET)
 
 
 def can_send_links(console_request: ConsoleRequest) -> bool:
     """Return whether links can be sent to people who are not signed in.
 
-    This requires a configured base URL. Otherwise, attackers could use the Host header to trigger e-mails that link
+    This requires a configured base URL. Otherwise, attackers could use the Host header to trigger emails that link
     to their own host.
     """
     return console_request.state.sends_email and bool(console_request.site.base_url or console_request.state.base_url)

@@ -1,4 +1,4 @@
-"""Operations on accounts for commands and the console: invitations, application passwords, and e-mails to users."""
+"""Operations on accounts for commands and the console: invitations, application passwords, and emails to users."""
 
 import re
 from collections.abc import Callable
@@ -203,13 +203,13 @@ async def require_active_user(tx: Transaction, login: str) -> int:
     return user_id
 
 
-# Placeholder for the one-time link in an e-mail's text.
+# Placeholder for the one-time link in an email's text.
 LINK: Final = "{link}"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedLink:
-    """A one-time link that is created when the e-mail is sent, so the queue never contains a valid link."""
+    """A one-time link that is created when the email is sent, so the queue never contains a valid link."""
 
     user_id: int
     purpose: Purpose
@@ -217,7 +217,7 @@ class RequestedLink:
 
 
 async def enqueue_email(tx: Transaction, to: str, subject: str, text: str, link: RequestedLink | None = None) -> None:
-    """Enqueue a plain-text e-mail, sent after the transaction commits. `link` replaces `LINK` in the text."""
+    """Enqueue a plain-text email, sent after the transaction commits. `link` replaces `LINK` in the text."""
     arguments: dict[str, object] = {"to": to, "subject": subject, "text": text}
     if link is not None:
         requested = {"user_id": link.user_id, "purpose": link.purpose.value, "base_url": link.base_url}
@@ -226,7 +226,7 @@ async def enqueue_email(tx: Transaction, to: str, subject: str, text: str, link:
 
 
 async def insert_link(tx: Transaction, text: str, user_id: int, purpose: str, base_url: str) -> str:
-    """Insert a new one-time link into an e-mail's text; earlier links for the same purpose stop working."""
+    """Insert a new one-time link into an email's text; earlier links for the same purpose stop working."""
     return text.replace(LINK, await sign_in_methods.create_link(tx, user_id, Purpose(purpose), base_url))
 
 
@@ -263,7 +263,7 @@ async def read_person(tx: Transaction, user_id: int) -> Person:
 
 
 async def invite(tx: Transaction, contact: str, role: str) -> Person:
-    """Add an account for an e-mail address or a login.
+    """Add an account for an email address or a login.
 
     For an address, the login is the part before the @, because other people can see logins.
     """

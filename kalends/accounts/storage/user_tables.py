@@ -166,7 +166,7 @@ async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
 
 
 async def find_account(tx: Transaction, login: str) -> Record | None:
-    """Return the account with this login or e-mail address, unless it is disabled."""
+    """Return the account with this login or email address, unless it is disabled."""
     query = """SELECT id, login, email, role, password_hash FROM users WHERE site_id = ? AND disabled_at IS NULL
         AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))"""
     return await tx.fetch_one(Sql(query, tx.site.id, login, login))
@@ -189,7 +189,7 @@ async def find_user(tx: Transaction, login: str, email: str) -> int | None:
 async def list_users(tx: Transaction, role: str = "", search: str = "", limit: int | None = None) -> list[Record]:
     """Return users sorted by ID, each with the last console sign-in or application password use.
 
-    `search` matches text in the login or e-mail address.
+    `search` matches text in the login or email address.
     """
     query = """
         SELECT u.id, u.login, u.email, u.role, u.disabled_at,

@@ -165,7 +165,7 @@ def _shape_type(name: str, context: OperationContext) -> JsonObject:
 
 
 async def read_settings(_: object, context: OperationContext) -> Outcome:
-    """Return the site settings to administrators, with the caller's e-mail address."""
+    """Return the site settings to administrators, with the caller's email address."""
     permissions.require_role(context.actor, permissions.ADMINISTRATOR)
     site = context.transaction.site
     (caller,) = await read_profiles(context.transaction, user_id=context.actor.user_id)

@@ -73,7 +73,7 @@ def read_calendar(data: bytes, options: Mapping[str, Any]) -> ParsedSource:
     """Parse a file. Raise InvalidValue if it is not a complete iCalendar file within the limits.
 
     Options: `timezone`, the zone for times without one; `now`; `known_starts`, the starts of series by identity;
-    `organizer_emails`, whether to read organizers' e-mail addresses.
+    `organizer_emails`, whether to read organizers' email addresses.
     """
     components = read_components(data)
     reading = Reading(_read_now(options.get("now")), options.get("known_starts") or {})

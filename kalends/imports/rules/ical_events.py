@@ -92,7 +92,7 @@ def _read_geo_uri(text: str) -> tuple[float, float] | None:
 
 
 def read_organizer(event: Component) -> ImportedRecord | None:
-    """Return the organizer, or None without a name, because an e-mail address must not become a public name."""
+    """Return the organizer, or None without a name, because an email address must not become a public name."""
     found = event.first("ORGANIZER")
     name = _read_name(ical_zones.read_params(found).get("CN", "")) if found else ""
     if found is None or not clean_title(name) or "@" in name:

@@ -158,7 +158,7 @@ async def _find_or_add(tx: Transaction, imported: ImportedRecord) -> tuple[int, 
 
 
 async def _read_account(tx: Transaction, imported: ImportedRecord, user_id: int | None) -> dict[str, Any]:
-    """Return an account's columns, with a valid login and e-mail address that no other account has."""
+    """Return an account's columns, with a valid login and email address that no other account has."""
     login = await _find_free_login(tx, str(imported.values["login"]), user_id)
     email = _read_email(str(imported.values.get("email") or ""))
     if email and await user_tables.find_user(tx, email, email) not in (None, user_id):

@@ -41,7 +41,7 @@ CHECKLIST: Final = (
     "Set the URL of the site: kalends site set base_url https://HOST",
     "Invite the people: kalends import tec invite",
     "Watch what is requested and not found for a week: kalends import tec missing LOGFILE",
-    "Delete copies of the snapshot; it contains e-mail addresses and event passwords.",
+    "Delete copies of the snapshot; it contains email addresses and event passwords.",
 )
 MAX_PATHS: Final = 100
 
@@ -312,7 +312,7 @@ async def _close_source(session: Session, run: Row, accepted: Sequence[Differenc
 
 
 async def list_uninvited(tx: Transaction) -> list[tuple[int, str, str]]:
-    """Return the ID, login and e-mail address of each imported account that cannot sign in yet."""
+    """Return the ID, login and email address of each imported account that cannot sign in yet."""
     query = """
         SELECT DISTINCT u.id, u.login, u.email FROM users u
         JOIN import_items i ON i.site_id = u.site_id AND i.kind = 'users' AND i.record_id = u.id

@@ -1,6 +1,6 @@
 """A file with everything read from a site, so plans and comparisons need no network.
 
-The file contains e-mail addresses and event passwords, so only its owner can read it. It does not contain the
+The file contains email addresses and event passwords, so only its owner can read it. It does not contain the
 application password for the old site.
 """
 

@@ -157,7 +157,7 @@ class Highlights:
 MAX_CARDS_BYTES: Final = 26_000
 MAX_RESULTS_BYTES: Final = 18_000  # for search results, next to the filters
 MAX_ENTRIES_BYTES: Final = 19_500
-MAX_WEEK_BYTES: Final = 15_000  # a week has more styles and scripts than a month
+MAX_WEEK_BYTES: Final = 13_000  # a week has more styles and scripts than a month
 MAX_FEATURED_BYTES: Final = 5_000
 # Bytes of markup per card, image, entry, bar, free place, link or tile, without the text.
 CARD_BYTES: Final = 615

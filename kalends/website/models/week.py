@@ -115,11 +115,12 @@ def make_hour_grid(
     zone: str,
     max_columns: int,
     max_entries: int,
+    max_lanes: int = MAX_LANES,
 ) -> HourGrid:
     """Arrange the events of the week that begins on `first`. `zone` is the site's time zone.
 
     `rows` are the same events as `entries`; `of_day` in a row is the number of events on that day. At most
-    `max_columns` events appear side by side, and at most `max_entries` per day in total.
+    `max_columns` events appear side by side, at most `max_entries` per day in total, and bars in `max_lanes` rows.
     """
     days = [WeekDay(first + n * DAY, first + n * DAY == today, first + n * DAY < today) for n in range(7)]
     by_date = {day.date: day for day in days}
@@ -150,7 +151,7 @@ def make_hour_grid(
         if day.is_today:
             end = Slot(slots[shown[-1].stop - 1].hour + 1)
             day.slot_times = tuple(_begin_slot(day.date, slot, zone) for slot in (*begins, end))
-    return HourGrid(days, [time(slot.hour % 24) for slot in begins], _make_bars(days, long))
+    return HourGrid(days, [time(slot.hour % 24) for slot in begins], _make_bars(days, long, max_lanes))
 
 
 # Rows --------------------------------------------------------------------------------------------
@@ -310,7 +311,7 @@ def _count_lines(steps: int) -> int:
 # Bars --------------------------------------------------------------------------------------------
 
 
-def _make_bars(days: list[WeekDay], long: list[Entry]) -> list[Bar]:
+def _make_bars(days: list[WeekDay], long: list[Entry], max_lanes: int) -> list[Bar]:
     """Return the bars that fit in a lane; each day's `hidden` counts the others.
 
     Multi-day events that begin during the week also become all-day entries of their first day.
@@ -324,7 +325,7 @@ def _make_bars(days: list[WeekDay], long: list[Entry]) -> list[Bar]:
     for entry in sorted(entries, key=lambda entry: (max(entry.first, first), entry.first, first - entry.last)):
         begin, end = max(entry.first, first), min(entry.last, last)
         lane = next((n for n, taken in enumerate(lanes) if taken < begin), len(lanes))
-        if lane < MAX_LANES:
+        if lane < max_lanes:
             lanes[lane : lane + 1] = [end]
             start, days_count = (begin - first).days, (end - begin).days + 1
             in_day = entry.first == entry.last

@@ -44,7 +44,7 @@
     }));
     list.hidden = !options.length;
     input.ariaExpanded = String(!list.hidden);
-    status.textContent = options.length ? `${options.length} · ${form.dataset.found}` : "";
+    status.textContent = options.length ? `${options.length}: ${form.dataset.found}` : "";
   };
 
   const close = () => {
@@ -63,7 +63,7 @@
       if (!known.has(q)) {
         const query = new URLSearchParams({ q, ...(lang && { lang }) });
         const response = await fetch(`/events/suggest.json?${query}`, { signal: request.signal });
-        if (!response.ok) return show([]);
+        if (!response.ok) return;
         known.set(q, await response.json());
       }
       if (q === input.value.trim() && document.activeElement === input) show(known.get(q));

@@ -116,9 +116,7 @@ class SeriesReference(BaseModel):
     url: AnyUrl = Field(..., description="URL of the page of the series")
     rest_url: AnyUrl = Field(..., description="URL of the record in this API")
     slot: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ...,
-        description="The date’s time by the rule, which identifies it",
-        examples=["2027-04-01 19:30:00"],
+        ..., description="The date’s time by the rule, which identifies it", examples=["2027-04-01 19:30:00"]
     )
     own: list[str] = Field(..., description="Fields that differ from the series; `times` stands for the dates")
 
