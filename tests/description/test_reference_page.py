@@ -1,8 +1,12 @@
 """/docs: a page for people in their language, from this host alone."""
 
+import html
 import re
+from datetime import date, timedelta
 from html.parser import HTMLParser
+from urllib.parse import parse_qsl, urlsplit
 
+import orjson
 import pytest
 
 from kalends.api.description.document import build_path
@@ -58,6 +62,17 @@ def test_page_is_valid_in_each_language(anonymous: Caller, language: str) -> Non
     for interface in (INTERFACE, EXTENSION):
         for route in interface.routes:
             assert build_path(route) in response.text
+
+
+def test_page_begins_with_a_request_that_works(app: RunningApp, anonymous: Caller) -> None:
+    day = date.today() + timedelta(days=7)
+    app.caller("editor").create("events", title="Spring concert", start_date=f"{day} 19:30", end_date=f"{day} 21:00")
+    page = html.unescape(anonymous.get(DOCS, {"lang": "en"}).text)
+    url, answer = re.findall(r"<pre>(?:curl ')?(.*?)'?</pre>", page)[:2]
+    found = anonymous.get(f"//{urlsplit(url).path[1:]}", dict(parse_qsl(urlsplit(url).query))).json()
+    documented = orjson.loads(answer)
+    assert found.keys() == documented.keys()
+    assert found["events"][0].keys() == documented["events"][0].keys()
 
 
 def test_policy_forbids_inline_and_third_party_content() -> None:

@@ -2,8 +2,8 @@
 
 A block that begins with ```console contains commands after "$ ", each followed by its output. A command continues on
 the next line after a backslash. "…" matches any text. A block with a title is a part of the file of this name, which
-is written before. `<!-- setup: server -->` requests a running server, `<!-- setup: cluster -->` a PostgreSQL without
-any database.
+is written before. `<!-- setup: server -->` requests a running server, `<!-- setup: events -->` one with two events,
+`<!-- setup: cluster -->` a PostgreSQL without any database.
 """
 
 import os
@@ -41,7 +41,7 @@ PrintedCommand = tuple[Command, str]
 
 
 def read_setup(page: Path) -> str:
-    """Return what a page needs: a `server`, a `cluster`, or an empty `database`."""
+    """Return what a page needs: a `server`, one with `events`, a `cluster`, or an empty `database`."""
     match = SETUP_COMMENT.search(page.read_text())
     return match[1] if match else "database"
 

@@ -5,8 +5,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from datetime import date, timedelta
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
@@ -46,10 +48,15 @@ def test_documented_commands_print_documented_output(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     media = {"KALENDS_MEDIA_DIR": str(tmp_path / "media")}
-    if read_setup(page) == "server":
+    if (setup := read_setup(page)) in ("server", "events"):
         database_url = request.getfixturevalue("database_url")
         password = asyncio.run(add_administrator(database_url, "anna"))
         with Server.start(database_url, log=tmp_path / "log", environment=media, timeout=120) as server:
+            for number, title in enumerate(("Story time", "Pub quiz") if setup == "events" else (), 1):
+                day = date.today() + timedelta(days=number)
+                event = {"title": title, "start_date": f"{day} 10:00", "end_date": f"{day} 11:00"}
+                url = f"{server.base_url}/api/calendar/events/v1/events"
+                httpx.post(url, json=event, auth=("anna", password)).raise_for_status()
             environment = {**make_environment(database_url, media), "PASSWORD": password}
             printed = run_commands(page, tmp_path, environment, read_port(server))
     else:

@@ -123,7 +123,7 @@ def start_recording() -> Iterator[StartSite]:
 
 
 def wait_for(port: int) -> None:
-    for _ in range(100):
+    for _ in range(600):
         try:
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
         except ConnectionRefusedError:

@@ -16,7 +16,7 @@ SIZE, PUBLIC, PUBLIC_PER_CLIENT = 10, 4, 2
 
 @pytest.fixture
 def options(database_url: str) -> Options:
-    return Options(database_url, size=SIZE, pool_timeout=0.1, max_per_client=4)
+    return Options(database_url, size=SIZE, pool_timeout=1, max_per_client=4)
 
 
 async def count_reads(database: Database, stack: AsyncExitStack, addresses: list[str], *, anonymous: bool) -> int:

@@ -307,6 +307,7 @@ def make_page(language: str, mounts: tuple[Mount, ...]) -> str:
         language=language,
         languages=LANGUAGES,
         version=__version__,
+        example_base=EXAMPLE_BASE,
         namespaces=_without_repetitions([builder.namespace for builder in builders]),
         sections=_merge_sections(builders),
     )
