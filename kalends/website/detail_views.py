@@ -194,7 +194,7 @@ async def _show_record(
     values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
     context = replace(page.context, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
     path = urlsplit(record.url).path
-    card_list = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
+    card_list = await list_cards(replace(page, links=page.links.with_filters([])), context, path, views=page.links)
     page_image = make_page_image(image)
     text = record.description
     model = RecordPage(

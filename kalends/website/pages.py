@@ -21,6 +21,8 @@ from kalends.website.models.page_parts import Discovery, Highlights
 from kalends.website.models.series_models import DateItem, RuleLine, SeriesNote
 from kalends.website.models.week import HourGrid
 
+NamedUrls = Sequence[tuple[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodLink:
@@ -55,6 +57,14 @@ class Paging:
     after: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyState:
+    """What a page says if it has no events, and links to the nearest ones."""
+
+    text: str
+    links: NamedUrls = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardList:
     """One page of event cards, grouped by day, with the cache tags of the records."""
@@ -62,7 +72,7 @@ class CardList:
     heading: str
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
     paging: Paging
-    empty_text: str  # a message ID, shown instead of an empty list
+    empty: EmptyState | None = None  # None if there are cards
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
@@ -139,7 +149,6 @@ class Place:
 
 
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
-NamedUrls = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +317,7 @@ class MonthPage(ViewPage):
     weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with their slots
     agenda: Sequence[Day]
     has_more_days: bool  # whether there are days with events that the agenda omits
-    is_empty: bool
+    empty: EmptyState | None  # None if there are events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +328,7 @@ class WeekPage(ViewPage):
     kind: str = "week-page"
     view: str = "week"
     grid: HourGrid
-    is_empty: bool
+    empty: EmptyState | None  # None if there are events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +341,7 @@ class WeekendPage(ViewPage):
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and events
     more_count: int
     more_url: str
+    empty: EmptyState | None  # None if there are events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Lists in a browser: fixed columns, one heading per day, and toolbars in one place."""
 
+import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.pages.browser_page import open_browser_page
+from tests.pages.browser_page import find_violations, open_browser_page
 from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
 
 
@@ -38,3 +39,30 @@ def test_toolbar_is_beside_the_title_in_every_view(demo_calendar: DemoCalendar, 
             assert title
             assert toolbar
             assert toolbar["x"] >= title["x"] + title["width"], path
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_toolbar_stays_in_place_on_empty_pages(demo_calendar: DemoCalendar, chromium: Browser, language: str) -> None:
+    pages = {
+        "day": (FULL_DAY, "2035-01-10"),
+        "week": (FULL_DAY, "2035-01-10"),
+        "weekend": (FULL_DAY, "2035-01-10"),
+        "month": ("2031-03", "2035-01"),
+    }
+    for width in (390, 1280):
+        with open_browser_page(chromium, viewport={"width": width, "height": 900}) as browser:
+            page = browser.page
+            for view, dates in pages.items():
+                places: list[list[dict[str, float]]] = []
+                for date in dates:
+                    page.goto(f"{demo_calendar.server.base_url}/events/{view}/{date}/?lang={language}")
+                    buttons = page.locator(".view-toolbar > :not(nav), .period-nav > a").all()
+                    places.append([box for button in buttons if (box := button.bounding_box())])
+                assert page.locator(".empty-state").count() == 1, view
+                # Earlier, today, later, filter, subscribe.
+                assert len(places[0]) == 5, view
+                assert places[0] == places[1], (view, width)
+            disabled = page.locator(".period-nav [aria-disabled]")
+            assert disabled.count() == 1
+            assert disabled.get_attribute("href") is None
+            assert find_violations(page) == []

@@ -133,10 +133,67 @@ def test_main_categories_are_on_all_views(app: RunningApp) -> None:
     assert "/events/category/" not in get_page(app, "/embed/events/list/")
 
 
-def test_venue_without_events_has_empty_state(app: RunningApp) -> None:
-    app.caller("editor").create("venues", venue="Hall")
-    assert "No upcoming events." in get_page(app, "/venue/hall/")
-    assert "No events in this period." in get_page(app, "/venue/hall/", "past=1")
+def read_empty_state(page: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return what an empty page says, and its links."""
+    match = re.search(r'<div class="empty-state">\n<p>(.*?)</p>(.*?)</div>', page, re.DOTALL)
+    assert match, page
+    return match[1], re.findall(r'<a class="pill" href="([^"]+)"[^>]*>([^<]+)</a>', match[2])
+
+
+def test_empty_pages_name_their_days_and_lead_to_the_nearest_events(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    music = editor.create("categories", name="Music")["id"]
+    add_event(app, "Before", "2031-02-07 19:00", "2031-02-07 21:00", categories=[music])
+    add_event(app, "After", "2031-06-12 19:00", "2031-06-12 21:00", categories=[music])
+    add_event(app, "Talk", "2031-05-21 19:00", "2031-05-21 21:00")
+    app.set_site("language", "en-GB")
+    filters = f"categories={music}"
+    everything = ("/events/list/", "All upcoming events")
+
+    def days(path: str, back: str, ahead: str, query: str = "") -> list[tuple[str, str]]:
+        names = (("Next: ", "Thu, 12 Jun 2031", ahead), ("Back to ", "Fri, 7 Feb 2031", back))
+        links = [(f"/events/{path}/{day}/{query}", f"{label}{name}") for label, name, day in names]
+        return [*links, (f"/events/list/{query}", "All upcoming events")]
+
+    for path, text, links in (
+        ("day/2031-05-20", "Nothing on Tuesday 20 May", days("day", "2031-02-07", "2031-06-12", f"?{filters}")),
+        ("week/2031-05-20", "Nothing from Mon 19 May to Sun, 25 May 2031",
+         days("week", "2031-02-07", "2031-06-12", f"?{filters}")),
+        ("month/2031-05", "Nothing in May 2031", days("month", "2031-02", "2031-06", f"?{filters}")),
+        ("weekend/2031-05-20", "Nothing from Fri 23 May to Sun, 25 May 2031",
+         days("day", "2031-02-07", "2031-06-12", f"?{filters}")),
+    ):  # fmt: skip
+        assert read_empty_state(get_page(app, f"/events/{path}/", filters)) == (text, links), path
+    dated = f"{filters}&start_date=2031-03-01&end_date=2031-03-31"
+    links = [*days("day", "2031-02-07", "2031-06-12", f"?{filters}")[:2], everything]
+    text = "Nothing from Sat 1 Mar to Mon, 31 Mar 2031"
+    assert read_empty_state(get_page(app, "/events/list/", dated)) == (text, links)
+    for dates, text in (
+        ("start_date=2033-01-01", "Nothing from Sat, 1 Jan 2033 onward"),
+        ("end_date=2020-01-01", "Nothing until Wed, 1 Jan 2020"),
+        ("start_date=2031-03-01&end_date=2031-03-01", "Nothing on Saturday 1 March"),
+        ("include=987654", "No events match these filters."),
+    ):
+        assert read_empty_state(get_page(app, "/events/list/", dates))[0] == text
+
+
+def test_lists_without_upcoming_or_past_events_lead_to_the_others(app: RunningApp) -> None:
+    hall = app.caller("editor").create("venues", venue="Hall")["id"]
+    everything = ("/events/list/", "All upcoming events")
+    assert read_empty_state(get_page(app, "/venue/hall/")) == ("No upcoming events.", [everything])
+    assert read_empty_state(get_page(app, "/events/list/")) == ("No upcoming events.", [])
+    past = app.caller("editor").create(
+        "events", title="Then", start_date="2020-05-05 19:00", end_date="2020-05-05 21:00", venue=hall
+    )
+    day = (f"/events/day/2020-05-05/?venue={hall}", "Back to Tue, May 5, 2020")
+    assert read_empty_state(get_page(app, "/venue/hall/")) == ("No upcoming events.", [day, everything])
+    app.caller("editor").delete(f"/events/{past['id']}")
+    add_event(app, "Concert", *EVENING, venue=hall)
+    day = (f"/events/day/2031-03-14/?venue={hall}", "Next: Fri, Mar 14, 2031")
+    assert read_empty_state(get_page(app, "/venue/hall/", "past=1")) == ("No past events.", [day, everything])
+    # A frame stays with the events that it was embedded for.
+    framed = read_empty_state(get_page(app, "/embed/events/list/", f"venue={hall}&past=1"))
+    assert [url for url, _ in framed[1]] == [f"/embed{day[0]}", f"/embed/events/list/?venue={hall}"]
 
 
 def test_week_navigation_is_labelled(app: RunningApp) -> None:
