@@ -66,3 +66,32 @@ def test_toolbar_stays_in_place_on_empty_pages(demo_calendar: DemoCalendar, chro
             assert disabled.count() == 1
             assert disabled.get_attribute("href") is None
             assert find_violations(page) == []
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "ja"])
+def test_list_ends_with_one_row(demo_calendar: DemoCalendar, chromium: Browser, language: str) -> None:
+    for width in (390, 1280):
+        with open_browser_page(chromium, viewport={"width": width, "height": 900}) as browser:
+            page = browser.page
+            for path, has_pages in (("?page=2", True), ("?past=1", False)):
+                page.goto(f"{demo_calendar.server.base_url}/events/list/{path}&lang={language}")
+                row, link, card = (
+                    box
+                    for selector in (".list-end", ".list-end > a", ".card")
+                    if (box := page.locator(selector).first.bounding_box())
+                )
+                # The link ends where the cards end.
+                assert abs(link["x"] + link["width"] - card["x"] - card["width"]) < 1, (width, path)
+                parts = page.locator(".pagination > *, .list-end > a").all()
+                assert len(parts) == (4 if has_pages else 1)
+                boxes = [box for part in parts if (box := part.bounding_box())]
+                assert boxes[0]["x"] - card["x"] < 1 or not has_pages
+                middles = [box["y"] + box["height"] / 2 for box in boxes]
+                assert max(middles) - min(middles) < 2, (width, path)
+                assert row["height"] < 60, (width, path)
+                edges = [edge for box in boxes for edge in (box["x"], box["x"] + box["width"])]
+                assert edges == sorted(edges), "they overlap"
+            page.goto(f"{demo_calendar.server.base_url}/events/list/?page=2")
+            # On phones, the names of the buttons remain available to screen readers.
+            assert page.get_by_role("link", name="Previous page").count() == 1
+            assert find_violations(page) == []
