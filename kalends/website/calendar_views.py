@@ -153,6 +153,7 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
         heading=heading,
         groups=[("", cards)] if cards else [],
         paging=make_paging(page, found.page, path),
+        total=found.page.total,
         empty=None if cards else _describe_empty(page, day, day, (before, after), page.links.day),
         cache_tags=found.cache_tags,
     )
@@ -224,6 +225,15 @@ async def show_weekend(
     image_urls = tuple(card.image.src for card in rows if card.image)
     cache_tags = (*starting.cache_tags, *running.cache_tags)
     return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
+
+
+async def list_today(page: PageContext, limit: int) -> list[Card]:
+    """List today's events without pictures and texts: those that start today, then those that began earlier."""
+    begin = datetime.combine(page.today, time())
+    events = list((await calendar_months.list_starting(page.context, begin, page.today, limit)).records)
+    if len(events) < limit:
+        events += (await calendar_months.list_running(page.context, begin, page.today, limit - len(events))).records
+    return [replace(page.make_card(event), image=None, excerpt="") for event in events]
 
 
 def read_day(text: str) -> date:

@@ -19,7 +19,7 @@ from kalends.core.params import Param, parse_id
 from kalends.core.sanitize import clean_plain
 from kalends.core.search_words import SplitText
 from kalends.http.bodies import base_name
-from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, shorten
+from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, make_page_image, shorten
 from kalends.rendering.page_urls import UrlBuilder, has_page
 from kalends.website.context import (
     LIST_FILTERS,
@@ -145,6 +145,8 @@ async def list_cards(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
         paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
+        total=found.page.total,
+        image=next(filter(None, (make_page_image(event.image) for event in found.records)), None),
         empty=None if cards else await _describe_empty_list(page, context, path, views or page.links),
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",

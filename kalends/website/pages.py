@@ -72,6 +72,8 @@ class CardList:
     heading: str
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
     paging: Paging
+    total: int  # number of events in the whole list
+    image: PageImage | None = None  # of the first event that has one, also if the cards have no room for it
     empty: EmptyState | None = None  # None if there are cards
     past_url: str = ""
     upcoming_url: str = ""
@@ -223,6 +225,7 @@ class MessagePage(Page):
     kind: str = "message-page"
     message: str
     asks_password: bool = False
+    cards: Sequence[Card] = ()  # today's events
     when: When | None = None  # the time of a protected event
 
 
@@ -379,6 +382,7 @@ class RecordPage(ListPage):
     template: ClassVar[str] = "place.html"
     styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "place-page"
+    count: str  # "24 upcoming events"
     description: Markup
     facts: Facts
     points: str  # JSON for the map; empty if there is none
