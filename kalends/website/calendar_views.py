@@ -22,7 +22,14 @@ from kalends.rendering.page_urls import has_page
 from kalends.store import Row
 from kalends.website import list_views, map_views
 from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page, with_values
-from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_chips, make_paging
+from kalends.website.list_views import (
+    MAX_CARDS,
+    describe_empty_period,
+    make_cards,
+    make_chips,
+    make_empty_state,
+    make_paging,
+)
 from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, lay_out_month, make_entry
 from kalends.website.models.page_parts import (
     MAX_ENTRIES_BYTES,
@@ -35,7 +42,7 @@ from kalends.website.models.page_parts import (
     week_fits,
 )
 from kalends.website.models.week import MAX_COLUMNS, MAX_LANES, HourGrid, make_hour_grid
-from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekendPage, WeekPage
+from kalends.website.pages import CardList, EmptyState, ListPage, MonthPage, PeriodLink, WeekendPage, WeekPage
 
 DAY: Final = timedelta(days=1)
 # Each combination limits three things: events per day below the bars, stacked bars, and agenda days on small screens.
@@ -83,7 +90,15 @@ async def show_month(
         weeks=layout.weeks,
         agenda=layout.agenda,
         has_more_days=layout.has_more_days,
-        is_empty=is_empty,
+        empty=make_empty_state(
+            page,
+            page.locale.text(N_("Nothing in {month}"), month=heading),
+            (before, after),
+            page.links.month,
+            page.links,
+        )
+        if is_empty
+        else None,
         current_day=page.today if month <= page.today <= last_day else month,
         before=_make_link(page.links.month, before, page.locale.abbreviated_month),
         after=_make_link(page.links.month, after, page.locale.abbreviated_month),
@@ -117,7 +132,7 @@ async def show_week(
         title=heading,
         heading=heading,
         grid=_make_fitting_grid(page, first, rows, entries),
-        is_empty=not entries,
+        empty=None if entries else _describe_empty(page, first, last, (before, after), page.links.week),
         current_day=first,
         before=_make_link(page.links.week, before, name_week),
         after=_make_link(page.links.week, after, name_week),
@@ -144,7 +159,8 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
         heading=heading,
         groups=[("", cards)] if cards else [],
         paging=make_paging(page, found.page, path),
-        empty_text=NO_EVENTS,
+        total=found.page.total,
+        empty=None if cards else _describe_empty(page, day, day, (before, after), page.links.day),
         cache_tags=found.cache_tags,
     )
     model = ListPage(
@@ -207,6 +223,7 @@ async def show_weekend(
         before=link(saturday - 7 * DAY),
         after=link(saturday + 7 * DAY),
         today_url=page.links.url("/events/weekend/"),
+        empty=None if rows else await _describe_empty_weekend(page, begin.date(), sunday),
         active_filters=make_chips(page, path),
         robots="" if not is_dated else "noindex" if rows else "noindex, nofollow",
         canonical=context.base_url + path,
@@ -218,6 +235,15 @@ async def show_weekend(
 
 def _first_day(card: Card) -> date:
     return card.when.first
+
+
+async def list_today(page: PageContext, limit: int) -> list[Card]:
+    """List today's events without pictures and texts: those that start today, then those that began earlier."""
+    begin = datetime.combine(page.today, time())
+    events = list((await calendar_months.list_starting(page.context, begin, page.today, limit)).records)
+    if len(events) < limit:
+        events += (await calendar_months.list_running(page.context, begin, page.today, limit - len(events))).records
+    return [replace(page.make_card(event), image=None, excerpt="") for event in events]
 
 
 def read_day(text: str) -> date:
@@ -263,16 +289,30 @@ async def _find_neighbors(
 ) -> tuple[date | None, date | None]:
     """Return the nearest days with events before and after a period.
 
-    If an event continues past the start or end of the period, the day next to it has this event, so no query is
-    needed.
+    No query is needed if `spans`, the days of known events, reach beyond the period.
     """
-    before: date | None = first - DAY
-    if not any(begin < first for begin, _ in spans):
+    before = max((min(end, first - DAY) for begin, end in spans if begin < first), default=None)
+    if before is None:
         before = await calendar_months.find_day_before(context, first)
-    after: date | None = last + DAY
-    if not any(end > last for _, end in spans):
+    after = min((max(begin, last + DAY) for begin, end in spans if end > last), default=None)
+    if after is None:
         after = await calendar_months.find_day_after(context, last)
     return before, after
+
+
+def _describe_empty(
+    page: PageContext,
+    first: date,
+    last: date,
+    nearest: tuple[date | None, date | None],
+    make_url: Callable[[date], str],
+) -> EmptyState:
+    return make_empty_state(page, describe_empty_period(page, first, last), nearest, make_url, page.links)
+
+
+async def _describe_empty_weekend(page: PageContext, first: date, last: date) -> EmptyState:
+    nearest = await _find_neighbors(page.context, first, last, [])
+    return _describe_empty(page, first, last, nearest, page.links.day)
 
 
 def _make_link(

@@ -192,10 +192,14 @@ async def _show_record(
     """Show a venue, organizer, category or tag with the events that `filter_` selects."""
     page = replace(page, links=page.links.with_filters([filter_]))
     values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
-    context = replace(page.context, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
+    selected: dict[str, Any] = {filter_[0]: [int(filter_[1])]}
+    context = _with_values(page.context, **values, **selected)
     path = urlsplit(record.url).path
-    card_list = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
-    page_image = make_page_image(image)
+    list_page = replace(page, links=page.links.with_filters([]))
+    card_list = await list_cards(list_page, context, path, views=page.links)
+    # The picture and the number of upcoming events are the same on all pages of the record.
+    upcoming = await list_cards(list_page, _with_values(context, **selected), path) if values else card_list
+    page_image = make_page_image(image) or upcoming.image
     text = record.description
     model = RecordPage(
         title=name,
@@ -205,6 +209,7 @@ async def _show_record(
         canonical=record.url,
         robots="index",
         image=page_image,
+        count=_count_upcoming(page, upcoming.total),
         facts=facts,
         points=points,
         places=places,
@@ -214,7 +219,14 @@ async def _show_record(
     )
     image_urls = (*card_list.image_urls, *([page_image.src] if page_image else []))
     address = ApiAddress.of_term(filter_[0], record.slug) if isinstance(record, Term) else WHOLE_API
-    return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls, api_address=address)
+    cache_tags = (*card_list.cache_tags, *upcoming.cache_tags)
+    return await show_page(page, model, cache_tags=cache_tags, image_urls=image_urls, api_address=address)
+
+
+def _count_upcoming(page: PageContext, count: int) -> str:
+    if count > 1:
+        return page.locale.text(N_("{n} upcoming events"), n=count)
+    return page.locale.text(N_("One upcoming event") if count else N_("No upcoming events"))
 
 
 def _with_slug(context: OperationContext, slug: str) -> OperationContext:

@@ -1,6 +1,6 @@
 """The list, map and search views, and parts that other pages reuse: cards, filter chips, category navigation."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
@@ -19,8 +19,10 @@ from kalends.core.params import Param, parse_id
 from kalends.core.sanitize import clean_plain
 from kalends.core.search_words import SplitText
 from kalends.http.bodies import base_name
-from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, shorten
+from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, make_page_image, shorten
+from kalends.rendering.page_urls import UrlBuilder, has_page
 from kalends.website.context import (
+    LIST_FILTERS,
     RADIUS_PARAMS,
     PageContext,
     PageRequest,
@@ -33,6 +35,7 @@ from kalends.website.pages import (
     CardList,
     Chip,
     Choice,
+    EmptyState,
     FacetField,
     ListPage,
     Paging,
@@ -44,7 +47,6 @@ from kalends.website.word_filters import LABELS as WORD_LABELS, apply_words, fin
 DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
-NO_EVENTS: Final = N_("No events in this period.")
 # Searches near a town or venue of the site. Only pages accept this parameter.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
@@ -126,8 +128,12 @@ async def list_cards(
     counted: bool = True,
     max_cards: int = MAX_CARDS,
     budget: int = MAX_CARDS_BYTES,
+    views: UrlBuilder | None = None,
 ) -> CardList:
-    """Return cards for current and upcoming events, past events, or events on the requested dates."""
+    """Return cards for current and upcoming events, past events, or events on the requested dates.
+
+    `views` builds the URLs of other views with the same events, if these have other filters than `path`.
+    """
     values = make_list_values(page, context)
     values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
     is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
@@ -139,7 +145,9 @@ async def list_cards(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
         paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
-        empty_text=NO_EVENTS if is_past or has_dates else N_("No upcoming events."),
+        total=found.page.total,
+        image=next(filter(None, (make_page_image(event.image) for event in found.records)), None),
+        empty=None if cards else await _describe_empty_list(page, context, path, views or page.links),
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",
         cache_tags=found.cache_tags,
@@ -160,6 +168,66 @@ def make_list_values(page: PageContext, context: OperationContext) -> dict[str, 
     elif not calendar_months.DATE_PARAMS & set(values):
         values["overlaps_from"] = calendar_months.make_date_filter(page.today)
     return values
+
+
+async def _describe_empty_list(
+    page: PageContext, context: OperationContext, path: str, views: UrlBuilder
+) -> EmptyState:
+    views = views.with_filters(pair for pair in views.filters if base_name(pair[0]) not in LIST_FILTERS)
+    is_past, first, last = context.values.get("past", False), _find_limit(page, FROM), _find_limit(page, UNTIL)
+    if calendar_months.DATE_PARAMS & set(context.values):
+        text, begin, end = describe_empty_period(page, first, last), first, last
+    elif is_past:
+        text, begin, end = page.locale.text(N_("No past events.")), None, page.today - DAY
+    else:
+        text, begin, end = page.locale.text(N_("No upcoming events.")), page.today, None
+    before = await calendar_months.find_day_before(context, begin) if begin and has_page(begin) else None
+    after = await calendar_months.find_day_after(context, end) if end and has_page(end) else None
+    all_links = views if page.request.embedded else views.with_filters(())
+    is_here = all_links.url("/events/list/") == page.links.url(path) and not is_past
+    empty = make_empty_state(page, text, (before, after), views.day, all_links)
+    return replace(empty, links=empty.links[:-1]) if is_here else empty
+
+
+def _find_limit(page: PageContext, label: str) -> date | None:
+    return next((page.find_day(name) for name in page.context.values if DATES.get(name) == label), None)
+
+
+def describe_empty_period(page: PageContext, first: date | None, last: date | None) -> str:
+    """Say that nothing is on in a period. If it is open on both sides, other filters match nothing."""
+    locale = page.locale
+    if first is not None and first == last:
+        return locale.text(N_("Nothing on {day}"), day=locale.long_day(first))
+    if first and last:
+        begin = locale.short_day(first) if first.year == last.year else _name_day(page, first)
+        return locale.text(N_("Nothing from {first} to {last}"), first=begin, last=_name_day(page, last))
+    if first:
+        return locale.text(N_("Nothing from {day} onward"), day=_name_day(page, first))
+    if last:
+        return locale.text(N_("Nothing until {day}"), day=_name_day(page, last))
+    return locale.text(N_("No events match these filters."))
+
+
+def make_empty_state(
+    page: PageContext,
+    text: str,
+    nearest: tuple[date | None, date | None],
+    make_url: Callable[[date], str],
+    all_links: UrlBuilder,
+) -> EmptyState:
+    """Link to the nearest days with events before and after a period, and to the list."""
+    before, after = nearest
+    days = [(N_("Next: {day}"), after), (N_("Back to {day}"), before)]
+    links = [
+        (page.locale.text(label, day=_name_day(page, day)), make_url(day))
+        for label, day in days
+        if day and has_page(day)
+    ]
+    return EmptyState(text, [*links, (page.locale.text(N_("All upcoming events")), all_links.url("/events/list/"))])
+
+
+def _name_day(page: PageContext, day: date) -> str:
+    return page.locale.short_day(day) if day.year == page.today.year else page.locale.dated_weekday(day)
 
 
 def _name_groups(page: PageContext, groups: list[tuple[date | None, list[Card]]]) -> list[tuple[str, list[Card]]]:

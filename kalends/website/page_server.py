@@ -1,5 +1,6 @@
 """Handles requests for public pages and feeds: routes, parameters, one read-only transaction, response, assets."""
 
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,7 @@ from kalends.http.bodies import read_pairs
 from kalends.store.site_revisions import SiteRevision
 from kalends.website import calendar_views, detail_views, list_views, map_views, redirects, suggest_views
 from kalends.website.assets import STATIC, find_asset
+from kalends.website.calendar_views import list_today
 from kalends.website.context import (
     DAY,
     MONTH,
@@ -53,6 +55,8 @@ from kalends.website.redirects import (
     redirect_permanent_link,
 )
 
+log = logging.getLogger(__name__)
+
 MAX_FEED_WAIT: Final = 2.0
 ASSETS: Final = "/assets/"
 EMBED: Final = "/embed"
@@ -60,6 +64,8 @@ IMMUTABLE_HEADERS: Final = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'",
 }
+MISSING_STATUSES: Final = (403, 404, 410)
+MAX_TODAY: Final = 5
 MISSING: Final = N_("There’s no page at this address. It may have moved, or the event is no longer public.")
 
 
@@ -294,13 +300,29 @@ async def _has_page(page_request: PageRequest, address: Address, route: PageRout
 
 
 async def _error_page(page_request: PageRequest, error: ApiError) -> Response:
+    """Return the page for an error. A missing page lists today's events if the database can find them."""
+    if error.status in MISSING_STATUSES:
+        try:
+            return await _render_error(page_request, error, max_events=MAX_TODAY)
+        except Exception as failure:
+            if not isinstance(failure, ApiError):
+                log.exception("today's events cannot be listed")
+    return await _render_error(page_request, error)
+
+
+async def _render_error(page_request: PageRequest, error: ApiError, *, max_events: int = 0) -> Response:
     async with page_request.transaction() as tx:
         page_request.site_language = tx.site.language
         page = make_page_context(page_request, page_request.operation_context(tx))
-        is_missing = error.status in (403, 404, 410)
+        is_missing = error.status in MISSING_STATUSES
         heading = N_("Page not found") if is_missing else N_("This page can’t be shown")
         message = page.locale.gettext(MISSING) if is_missing else error.message.render(page.locale.translate)
-        model = MessagePage(title=page.locale.gettext(heading), message=message, robots="noindex")
+        model = MessagePage(
+            title=page.locale.gettext(heading),
+            message=message,
+            robots="noindex",
+            cards=await list_today(page, max_events) if max_events else (),
+        )
         page_response = await show_page(page, model, status=404 if is_missing else error.status, is_cacheable=False)
     page_request.site_revision = None
     response = respond(page_request, page_response)

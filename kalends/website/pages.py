@@ -21,6 +21,8 @@ from kalends.website.models.page_parts import Discovery, Highlights
 from kalends.website.models.series_models import DateItem, RuleLine, SeriesNote
 from kalends.website.models.week import HourGrid
 
+NamedUrls = Sequence[tuple[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodLink:
@@ -55,6 +57,14 @@ class Paging:
     after: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyState:
+    """What a page says if it has no events, and links to the nearest ones."""
+
+    text: str
+    links: NamedUrls = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardList:
     """One page of event cards, grouped by day, with the cache tags of the records."""
@@ -62,7 +72,9 @@ class CardList:
     heading: str
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
     paging: Paging
-    empty_text: str  # a message ID, shown instead of an empty list
+    total: int  # number of events in the whole list
+    image: PageImage | None = None  # of the first event that has one, also if the cards have no room for it
+    empty: EmptyState | None = None  # None if there are cards
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
@@ -139,7 +151,6 @@ class Place:
 
 
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
-NamedUrls = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +225,7 @@ class MessagePage(Page):
     kind: str = "message-page"
     message: str
     asks_password: bool = False
+    cards: Sequence[Card] = ()  # today's events
     when: When | None = None  # the time of a protected event
 
 
@@ -308,7 +320,7 @@ class MonthPage(ViewPage):
     weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with their slots
     agenda: Sequence[Day]
     has_more_days: bool  # whether there are days with events that the agenda omits
-    is_empty: bool
+    empty: EmptyState | None  # None if there are events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +331,7 @@ class WeekPage(ViewPage):
     kind: str = "week-page"
     view: str = "week"
     grid: HourGrid
-    is_empty: bool
+    empty: EmptyState | None  # None if there are events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +344,7 @@ class WeekendPage(ViewPage):
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and events
     more_count: int
     more_url: str
+    empty: EmptyState | None  # None if there are events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,6 +382,7 @@ class RecordPage(ListPage):
     template: ClassVar[str] = "place.html"
     styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "place-page"
+    count: str  # "24 upcoming events"
     description: Markup
     facts: Facts
     points: str  # JSON for the map; empty if there is none

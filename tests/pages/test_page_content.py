@@ -2,15 +2,19 @@
 
 import json
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import patch
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from kalends.core import errors
 from kalends.core.html_text import to_single_line
 from kalends.rendering.page_locale import make_page_locale
+from kalends.website import page_server
 from tests.api.running_app import RunningApp
-from tests.pages.page_client import add_event, get_page
+from tests.pages.page_client import HTML_HEADERS, add_event, get_page
 
 EVENING = ("2031-03-14 19:30", "2031-03-14 22:00")
 
@@ -133,10 +137,175 @@ def test_main_categories_are_on_all_views(app: RunningApp) -> None:
     assert "/events/category/" not in get_page(app, "/embed/events/list/")
 
 
-def test_venue_without_events_has_empty_state(app: RunningApp) -> None:
-    app.caller("editor").create("venues", venue="Hall")
-    assert "No upcoming events." in get_page(app, "/venue/hall/")
-    assert "No events in this period." in get_page(app, "/venue/hall/", "past=1")
+def read_empty_state(page: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return what an empty page says, and its links."""
+    match = re.search(r'<div class="empty-state">\n<p>(.*?)</p>(.*?)</div>', page, re.DOTALL)
+    assert match, page
+    return match[1], re.findall(r'<a class="pill" href="([^"]+)"[^>]*>([^<]+)</a>', match[2])
+
+
+def test_empty_pages_name_their_days_and_lead_to_the_nearest_events(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    music = editor.create("categories", name="Music")["id"]
+    add_event(app, "Before", "2031-02-07 19:00", "2031-02-07 21:00", categories=[music])
+    add_event(app, "After", "2031-06-12 19:00", "2031-06-12 21:00", categories=[music])
+    add_event(app, "Talk", "2031-05-21 19:00", "2031-05-21 21:00")
+    app.set_site("language", "en-GB")
+    filters = f"categories={music}"
+    everything = ("/events/list/", "All upcoming events")
+
+    def days(path: str, back: str, ahead: str, query: str = "") -> list[tuple[str, str]]:
+        names = (("Next: ", "Thu, 12 Jun 2031", ahead), ("Back to ", "Fri, 7 Feb 2031", back))
+        links = [(f"/events/{path}/{day}/{query}", f"{label}{name}") for label, name, day in names]
+        return [*links, (f"/events/list/{query}", "All upcoming events")]
+
+    for path, text, links in (
+        ("day/2031-05-20", "Nothing on Tuesday 20 May", days("day", "2031-02-07", "2031-06-12", f"?{filters}")),
+        ("week/2031-05-20", "Nothing from Mon 19 May to Sun, 25 May 2031",
+         days("week", "2031-02-07", "2031-06-12", f"?{filters}")),
+        ("month/2031-05", "Nothing in May 2031", days("month", "2031-02", "2031-06", f"?{filters}")),
+        ("weekend/2031-05-20", "Nothing from Fri 23 May to Sun, 25 May 2031",
+         days("day", "2031-02-07", "2031-06-12", f"?{filters}")),
+    ):  # fmt: skip
+        assert read_empty_state(get_page(app, f"/events/{path}/", filters)) == (text, links), path
+    dated = f"{filters}&start_date=2031-03-01&end_date=2031-03-31"
+    links = [*days("day", "2031-02-07", "2031-06-12", f"?{filters}")[:2], everything]
+    text = "Nothing from Sat 1 Mar to Mon, 31 Mar 2031"
+    assert read_empty_state(get_page(app, "/events/list/", dated)) == (text, links)
+    for dates, text in (
+        ("start_date=2033-01-01", "Nothing from Sat, 1 Jan 2033 onward"),
+        ("end_date=2020-01-01", "Nothing until Wed, 1 Jan 2020"),
+        ("start_date=2031-03-01&end_date=2031-03-01", "Nothing on Saturday 1 March"),
+        ("include=987654", "No events match these filters."),
+    ):
+        assert read_empty_state(get_page(app, "/events/list/", dates))[0] == text
+
+
+def test_lists_without_upcoming_or_past_events_lead_to_the_others(app: RunningApp) -> None:
+    hall = app.caller("editor").create("venues", venue="Hall")["id"]
+    everything = ("/events/list/", "All upcoming events")
+    assert read_empty_state(get_page(app, "/venue/hall/")) == ("No upcoming events.", [everything])
+    assert read_empty_state(get_page(app, "/events/list/")) == ("No upcoming events.", [])
+    past = app.caller("editor").create(
+        "events", title="Then", start_date="2020-05-05 19:00", end_date="2020-05-05 21:00", venue=hall
+    )
+    day = (f"/events/day/2020-05-05/?venue={hall}", "Back to Tue, May 5, 2020")
+    assert read_empty_state(get_page(app, "/venue/hall/")) == ("No upcoming events.", [day, everything])
+    app.caller("editor").delete(f"/events/{past['id']}")
+    add_event(app, "Concert", *EVENING, venue=hall)
+    day = (f"/events/day/2031-03-14/?venue={hall}", "Next: Fri, Mar 14, 2031")
+    assert read_empty_state(get_page(app, "/venue/hall/", "past=1")) == ("No past events.", [day, everything])
+    # A frame stays with the events that it was embedded for.
+    framed = read_empty_state(get_page(app, "/embed/events/list/", f"venue={hall}&past=1"))
+    assert [url for url, _ in framed[1]] == [f"/embed{day[0]}", f"/embed/events/list/?venue={hall}"]
+
+
+def add_image(app: RunningApp, image_id: int) -> str:
+    url = f"http://calendar.test/{image_id}.png"
+    app.sql(
+        "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, alt_text) "
+        "SELECT id, $1, 0, $2, 'png', 1200, 700, 100, '' FROM sites",
+        image_id,
+        url,
+    )
+    return url
+
+
+def read_intro(app: RunningApp, path: str, query: str = "") -> tuple[str, list[str], list[str]]:
+    """Return what the page of a record says about its events, the links to views, and its picture."""
+    page = get_page(app, path, query)
+    intro = page[page.index('<div class="record-intro">') : page.index("</ul>", page.index("record-events"))]
+    return (
+        re.findall(r"<b>([^<]+)</b>", intro)[0],
+        re.findall(r'<a href="([^"]+)"', intro),
+        re.findall(r'<img src="([^"]+)"', intro),
+    )
+
+
+def test_record_pages_count_events_and_show_the_picture_of_the_next_one(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    first, second, own = (add_image(app, number) for number in (1000, 1001, 1002))
+    hall = editor.create("venues", venue="Hall")["id"]
+    choir = editor.create("organizers", organizer="Choir", description="We sing.", image=1002)["id"]
+    music = editor.create("categories", name="Music", description="Loud.")["id"]
+    tag = editor.create("tags", name="Free")["id"]
+    links = {"venue": hall, "organizer": choir, "categories": [music], "tags": [tag]}
+    paths = {"/venue/hall/": f"venue={hall}", "/organizer/choir/": f"organizer={choir}",
+             "/events/category/music/": f"categories={music}", "/tag/free/": f"tags={tag}"}  # fmt: skip
+    assert read_intro(app, "/venue/hall/")[::2] == ("No upcoming events", [])
+    for number, more in enumerate((
+        {"image": 1001, "new_password": "lilacs"}, {"image": 1001, "status": "draft"}, {}, {"image": 1000},
+        {"image": 1001},
+    )):  # fmt: skip
+        day = f"2031-03-{14 + number}"
+        add_event(app, f"Concert {number}", f"{day} 19:30", f"{day} 22:00", **links, **more)
+        if number == 2:  # The filter must not reveal the first one, which is protected.
+            assert read_intro(app, "/venue/hall/")[::2] == ("One upcoming event", [])
+    for path, filters in paths.items():
+        views = [f"/events/{view}/?{filters}" for view in ("month", "week", "list", "map")]
+        picture = own if path.startswith("/organizer/") else first
+        for query in ("", "page=2&per_page=1", "past=1"):
+            assert read_intro(app, path, query) == ("3 upcoming events", views, [picture]), (path, query)
+    page = get_page(app, "/events/category/music/")
+    assert open_graph(page, "image") == first
+    assert "<p>Loud.</p>" in page
+    assert second not in page.partition("record-events")[0]
+
+
+@pytest.mark.parametrize("query", ["", "page=2&per_page=3", "past=1"])
+def test_record_page_follows_the_picture_of_the_next_event(app: RunningApp, query: str) -> None:
+    editor = app.caller("editor")
+    first, second = (add_image(app, number) for number in (1000, 1001))
+    music = editor.create("categories", name="Music")["id"]
+    events = [add_event(app, f"Concert {n}", *EVENING, categories=[music]) for n in range(6)]
+
+    def read_picture() -> list[str]:
+        return read_intro(app, "/events/category/music/", query)[2]
+
+    assert read_picture() == []
+    editor.change("events", events[1]["id"], image=1000)
+    assert read_picture() == [first]
+    editor.change("events", events[0]["id"], image=1001)
+    assert read_picture() == [second]
+    editor.change("events", events[0]["id"], new_password="lilacs")
+    assert read_picture() == [first]
+    editor.change("events", events[1]["id"], categories=[])
+    assert read_picture() == []
+
+
+def test_missing_page_lists_events_of_today(app: RunningApp) -> None:
+    now = datetime.now(ZoneInfo("Europe/Berlin"))
+    today, last_week, tomorrow = (str((now + timedelta(days=days)).date()) for days in (0, -7, 1))
+    for number in range(4):
+        add_event(app, f"Concert {number}", f"{today} 1{number}:00", f"{today} 1{number}:30", description="Loud")
+    add_event(app, "Exhibition", last_week, tomorrow, all_day=True)
+    add_event(app, "Second exhibition", last_week, tomorrow, all_day=True)
+    add_event(app, "Tomorrow", tomorrow, tomorrow, all_day=True)
+    add_event(app, "Draft", f"{today} 09:00", f"{today} 10:00", status="draft")
+    add_event(app, "Unlisted", f"{today} 09:00", f"{today} 10:00", hide_from_listings=True)
+    locked = add_event(app, "Protected", "2031-03-14 10:00", "2031-03-14 11:00", new_password="lilacs")
+
+    def list_titles(path: str, status: int) -> list[str]:
+        main = get_page(app, path, status=status).partition("<main")[2]
+        return re.findall(r'<h3><a href="[^"]+">([^<]+)</a>', main)
+
+    titles = [*[f"Concert {number}" for number in range(4)], "Exhibition"]
+    assert list_titles("/event/none/", 404) == list_titles("/nowhere/", 404) == titles
+    assert list_titles(f"/event/{locked['slug']}/", 403) == []
+    page = get_page(app, "/event/none/", status=404)
+    assert (page.count("Loud"), page.count("<img")) == (0, 0)
+    assert app.raw("GET", "/event/none/", headers=HTML_HEADERS)[1]["cache-control"] == "private, no-store"
+    add_event(app, "Early", f"{today} 07:00", f"{today} 08:00")
+    assert list_titles("/event/none/", 404) == ["Early", *titles[:4]]
+
+
+@pytest.mark.parametrize("failure", [errors.unavailable(), RuntimeError("a bug")], ids=["503", "bug"])
+def test_missing_page_does_not_need_the_events_of_today(app: RunningApp, failure: Exception) -> None:
+    with patch.object(page_server, "list_today", side_effect=failure) as listing:
+        page = get_page(app, "/event/none/", status=404)
+    assert listing.called
+    assert "There’s no page at this address." in page
+    assert "<article" not in page
 
 
 def test_week_navigation_is_labelled(app: RunningApp) -> None:
