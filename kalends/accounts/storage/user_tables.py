@@ -39,7 +39,8 @@ async def find_credentials(
 ) -> tuple[list[Credential], Failures]:
     """Return a login's application passwords and its recent failures.
 
-    Failures are counted by subject, and by each prefix combined with the user ID.
+    Failures are counted by subject, and by each prefix combined with the user ID. An unknown login has ID 0, so it
+    takes as long.
     """
     query = """
         WITH found AS (
@@ -50,7 +51,8 @@ async def find_credentials(
         ), failures AS (
             SELECT subject, count, counted_at FROM login_failures
             WHERE site_id = ? AND subject = ANY(
-                ?::text[] || ARRAY(SELECT prefix || 'user ' || user_id FROM found, unnest(?::text[]) AS prefix)
+                ?::text[] || ARRAY(SELECT prefix || 'user ' || u.id FROM unnest(?::text[]) AS prefix,
+                    (SELECT coalesce((SELECT user_id FROM found LIMIT 1), 0) AS id) u)
             )
         )
         SELECT * FROM found FULL JOIN failures ON false
