@@ -212,7 +212,7 @@ wire *arguments:
 walk:
     uv run python -m tools.walk
 
-# Take the pictures in docs/images from the made-up town, in Chromium; arguments name some of them
+# Take the pictures in docs/images, or some: just screenshots home; every public page: just screenshots --all [DIR]
 screenshots *arguments:
     uv run python -m tools.screenshots "$@"
 
