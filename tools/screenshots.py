@@ -55,8 +55,8 @@ PEOPLE: Final = (
 )
 SHOTS: Final = (
     Shot("home", "/"),
-    Shot("month", "/events/month/"),
-    Shot("week", "/events/week/"),
+    Shot("month", "/events/month/", height=1130),
+    Shot("week", "/events/week/", height=1250),
     Shot("list", "/events/list/", dark=True),
     Shot("search", "/events/search/"),
     Shot("event", "event:Harrow Lane"),
@@ -169,7 +169,11 @@ def _take(browser: Browser, shot: Shot, url: str, session: StorageState | None) 
     page.screenshot(path=path)
     page.close()
     with Image.open(path) as image:
-        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        # Choosing colours by coverage keeps the rare ones, such as buttons; one round of k-means corrects the others.
+        small = image.convert("RGB").quantize(
+            COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE
+        )
+        small.save(path, optimize=True)
     return True
 
 
