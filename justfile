@@ -155,6 +155,10 @@ bench-mixed *arguments:
 bench-cells *arguments:
     uv run python -m bench.cells "$@"
 
+# Measure pages on a slow phone, their weight, suggestions and the front page at 20,000 events: --rounds N, --events N
+bench-pages *arguments:
+    uv run python -m bench.felt_speed "$@"
+
 # Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
 bench-calendar *arguments:
     uv run python -m bench.calendar_pages "$@"
@@ -212,7 +216,7 @@ wire *arguments:
 walk:
     uv run python -m tools.walk
 
-# Take the pictures in docs/images from the made-up town, in Chromium; arguments name some of them
+# Take the pictures in docs/images, or some: just screenshots home; every public page: just screenshots --all [DIR]
 screenshots *arguments:
     uv run python -m tools.screenshots "$@"
 

@@ -5,12 +5,25 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
+from kalends.website.assets import asset_name
 from tests.pages.browser_page import embed, open_browser_page
 from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
 from tests.soak import SOAK
 
 WIDTHS = range(320, 1361, 40) if SOAK else (320, 360, 480, 600, 768, 1024, 1360)
 EVERY_WIDTH = (320, 390, 600, 768, 800, 1024, 1100, 1280, 1366, 1440)
+# The number of cards in each row of a section that ends at its right edge.
+LAY_OUT_CARDS = """(number) => {
+  const card = '<article class="tile"><div class="placeholder"></div></article>';
+  document.querySelector("main").innerHTML = `<div class="row"><div class="tiles">${card.repeat(number)}</div></div>`;
+  const rows = new Map();
+  for (const tile of document.querySelectorAll(".tile")) {
+    const { top, right } = tile.getBoundingClientRect();
+    rows.set(top, [...(rows.get(top) ?? []), right]);
+  }
+  const { right } = document.querySelector(".tiles").getBoundingClientRect();
+  return [...rows.values()].filter((row) => Math.abs(row.at(-1) - right) < 1).map((row) => row.length);
+}"""
 PAGES_WITH_MENU = ("month", "list", "week", "day", "venue", "event", "search")
 
 
@@ -25,6 +38,16 @@ def test_no_page_scrolls_sideways(demo_calendar: DemoCalendar, chromium: Browser
                 scroll_width = page.evaluate("document.documentElement.scrollWidth")
                 too_wide += [(name, width, scroll_width)] if scroll_width > width else []
         assert too_wide == []
+
+
+@pytest.mark.parametrize("width", [768, 1280])
+def test_cards_of_the_front_page_fill_their_rows(demo_calendar: DemoCalendar, chromium: Browser, width: int) -> None:
+    with open_browser_page(chromium, viewport={"width": width, "height": 900}) as browser:
+        page, base = browser.page, demo_calendar.server.base_url
+        page.goto(f"{base}/events/list/")
+        page.add_style_tag(url=f"{base}/assets/{asset_name('home.css')}")
+        rows = {number: page.evaluate(LAY_OUT_CARDS, number) for number in range(2, 7)}
+        assert rows == {2: [2], 3: [3], 4: [2, 2], 5: [2, 3], 6: [3, 3]}
 
 
 @pytest.mark.parametrize("name", PAGES_WITH_MENU)
