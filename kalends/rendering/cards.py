@@ -127,6 +127,8 @@ class Card:
     longitude: float | None
     state: Badge | None = None  # None if the event is scheduled
     repeats: str = ""  # for screen readers, if the event belongs to a series
+    dates: str = ""  # the rule of the series and the number of its further dates, if the list hides them
+    series_url: str = ""
 
 
 def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) -> Card:

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
 
+from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
 from kalends.calendar.rules.record_types import Event
 from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.slugs import normalize_lookup
@@ -56,7 +57,9 @@ class UrlBuilder:
         return self.top_level(f"/event/{readable_slug(slug)}/")
 
     def feed(self, kind: str) -> str:
-        return f"/events.{kind}" + (f"?{urlencode(self.stable_filters)}" if self.stable_filters else "")
+        """Return the path of a feed. Subscribers get all dates of series, also if the page hides some."""
+        filters = [pair for pair in self.stable_filters if pair[0] != HIDE_SUBSEQUENT]
+        return f"/events.{kind}" + (f"?{urlencode(filters)}" if filters else "")
 
     def with_filters(self, pairs: Iterable[tuple[str, str]]) -> "UrlBuilder":
         filters = tuple(pairs)

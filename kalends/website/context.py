@@ -148,7 +148,9 @@ class PageRoutes:
 # Page contexts and rendering.
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
-FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
+# Whether search and record pages list all dates of series ("all") or only the first ones.
+REPEATS: Final = "repeats"
+FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near", REPEATS}
 COORDINATES: Final = ("geoloc_lat", "geoloc_lng")
 RADIUS_PARAMS: Final = ("near", *COORDINATES, "geoloc_radius")
 KEPT_PARAMS: Final = FILTERS | {"page", "per_page", "past", "after"}
@@ -241,6 +243,8 @@ def make_page_context(
 def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Replace slugs with IDs, and places with coordinates, for links that must survive renames (feeds, embeds)."""
     for name, value in filters:
+        if name == REPEATS:
+            continue
         if name == "near":
             if resolved.place:
                 yield from zip(COORDINATES, (f"{degrees:.5f}" for degrees in resolved.place), strict=True)

@@ -41,7 +41,7 @@ from kalends.rendering.cards import (
 )
 from kalends.rendering.page_urls import has_page, make_calendar_links, readable_slug
 from kalends.series.operations.series_dates import find_position
-from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page
+from kalends.website.context import REPEATS, PageContext, PageRequest, PageResponse, make_page_context, show_page
 from kalends.website.list_views import list_cards
 from kalends.website.map_views import find_directions, format_points, is_locatable, list_mapped, make_places, map_link
 from kalends.website.models.page_parts import WHOLE_API, ApiAddress, adapt
@@ -191,14 +191,18 @@ async def _show_record(
 ) -> PageResponse:
     """Show a venue, organizer, category or tag with the events that `filter_` selects."""
     page = replace(page, links=page.links.with_filters([filter_]))
-    values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
-    selected: dict[str, Any] = {filter_[0]: [int(filter_[1])]}
-    context = _with_values(page.context, **values, **selected)
+    values = {
+        key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past", REPEATS)
+    }
+    context = _with_values(page.context, **values, **{filter_[0]: [int(filter_[1])]})
     path = urlsplit(record.url).path
-    list_page = replace(page, links=page.links.with_filters([]))
-    card_list = await list_cards(list_page, context, path, views=page.links)
+    list_page = replace(page, links=page.links.with_filters([(REPEATS, "all")] if REPEATS in values else []))
+    card_list = await list_cards(list_page, context, path, views=page.links, hides_repeats=True)
     # The picture and the number of upcoming events are the same on all pages of the record.
-    upcoming = await list_cards(list_page, _with_values(context, **selected), path) if values else card_list
+    upcoming = card_list
+    if values.keys() - {REPEATS}:
+        others = {key: entry for key, entry in context.values.items() if key not in ("page", "per_page", "past")}
+        upcoming = await list_cards(list_page, _with_values(context, **others), path, hides_repeats=True)
     page_image = make_page_image(image) or upcoming.image
     text = record.description
     model = RecordPage(

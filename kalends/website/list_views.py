@@ -20,10 +20,11 @@ from kalends.core.sanitize import clean_plain
 from kalends.core.search_words import SplitText
 from kalends.http.bodies import base_name
 from kalends.rendering.cards import STATE_LABELS, Card, group_by_day, make_page_image, shorten
-from kalends.rendering.page_urls import UrlBuilder, has_page
+from kalends.rendering.page_urls import UrlBuilder, has_page, readable_slug
 from kalends.website.context import (
     LIST_FILTERS,
     RADIUS_PARAMS,
+    REPEATS,
     PageContext,
     PageRequest,
     PageResponse,
@@ -31,6 +32,7 @@ from kalends.website.context import (
     show_page,
 )
 from kalends.website.models.page_parts import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
+from kalends.website.models.series_models import describe_repeats
 from kalends.website.pages import (
     CardList,
     Chip,
@@ -49,7 +51,9 @@ MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
 # Searches near a town or venue of the site. Only pages accept this parameter.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
-LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
+# Only search and record pages use this parameter.
+ALL_DATES: Final = Param(REPEATS, params.one_of("all", ignore_others=True), "")
+LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST, ALL_DATES)
 MAX_CHOICES: Final = 7  # checkboxes per kind; searching by name finds the others
 MAX_FOUND: Final = 20
 FIND: Final = "find_"  # prefix of parameters that search records by name
@@ -70,8 +74,8 @@ DATES: Final = {
     "start_date": FROM, "starts_after": FROM, "ends_after": FROM, "overlaps_from": FROM,
     "end_date": UNTIL, "starts_before": UNTIL, "ends_before": UNTIL, "overlaps_to": UNTIL,
 }  # fmt: skip
-# Dates without a field in the search form, which keeps them when other filters change.
-KEPT_DATES: Final = (DATES.keys() - {"overlaps_from", "overlaps_to"}) | {"strict_dates"}
+# Parameters without a field in the search form, which keeps them when other filters change.
+KEPT_PARAMS: Final = (DATES.keys() - {"overlaps_from", "overlaps_to"}) | {"strict_dates", REPEATS}
 NO_WORDS: Final = SplitText((), "")
 FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
@@ -98,7 +102,9 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     context = page.context
     # The form's choices also count against the page's size budget.
     max_cards, budget = MAX_CARDS // 2, MAX_RESULTS_BYTES
-    card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
+    card_list = await list_cards(
+        page, context, "/events/search/", max_cards=max_cards, budget=budget, hides_repeats=True
+    )
     heading = page.locale.gettext(N_("Search"))
     model = SearchPage(
         title=heading,
@@ -106,7 +112,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         card_list=card_list,
         robots="noindex",
         canonical=f"{context.base_url}/events/search/",
-        active_filters=make_chips(page, "/events/search/", split),
+        active_filters=make_chips(_hide_default(page), "/events/search/", split),
         form=_read_form(page, dict(page_request.query)),
         facets=await make_facets(page, replace(context, values=make_list_values(page, context))),
         quick_filters=make_quick_filters(page, "/events/search/"),
@@ -129,35 +135,87 @@ async def list_cards(
     max_cards: int = MAX_CARDS,
     budget: int = MAX_CARDS_BYTES,
     views: UrlBuilder | None = None,
+    hides_repeats: bool = False,
 ) -> CardList:
     """Return cards for current and upcoming events, past events, or events on the requested dates.
 
-    `views` builds the URLs of other views with the same events, if these have other filters than `path`.
+    `views` builds the URLs of other views with the same events, if these have other filters than `path`. With
+    `hides_repeats`, a list of upcoming events has only the first date of each series, unless the request wants all.
     """
     values = make_list_values(page, context)
+    hides_repeats = hides_repeats and _lists_upcoming(context)
+    if hides_repeats and REPEATS not in context.values:
+        values.setdefault(HIDE_SUBSEQUENT, True)
     values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
     is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
-    cards = make_cards(page, found, budget)
+    cards, total = [page.make_card(event) for event in found.records], found.page.total
+    if hides_repeats and values.get(HIDE_SUBSEQUENT):
+        cards, total = await _add_dates(page, found, cards)
+    cards = trim(cards, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
-    can_reduce = not (is_past or values.get(HIDE_SUBSEQUENT)) and any(card.repeats for card in cards)
     return CardList(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
         paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
-        total=found.page.total,
+        total=total,
         image=next(filter(None, (make_page_image(event.image) for event in found.records)), None),
         empty=None if cards else await _describe_empty_list(page, context, path, views or page.links),
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",
         cache_tags=found.cache_tags,
-        first_only_url=page.links.url(path, (HIDE_SUBSEQUENT, 1)) if can_reduce else "",
+        repeats_link=None if is_past else _make_repeats_link(page, path, values, cards, hides_repeats=hides_repeats),
     )
+
+
+def _lists_upcoming(context: OperationContext) -> bool:
+    return not context.values.get("past") and not calendar_months.DATE_PARAMS & set(context.values)
+
+
+def _hide_default(page: PageContext) -> PageContext:
+    """Drop the filter for first dates if the page has it by default."""
+    if not _lists_upcoming(page.context):
+        return page
+    others = [pair for pair in page.links.filters if pair[0] != HIDE_SUBSEQUENT]
+    return replace(page, links=page.links.with_filters(others))
+
+
+async def _add_dates(page: PageContext, found: RecordList[Event], cards: list[Card]) -> tuple[list[Card], int]:
+    """Add to the cards what the list hides of their series. Return them with the number of all events."""
+    series = {event.id: event.series for event in found.records if event.series}
+    if not series and found.page.total_pages <= 1:
+        return cards, found.page.total
+    total, counts = await calendar_months.count_dates(found, [entry.id for entry in series.values()])
+    locale, links = page.locale, page.links
+    return [
+        replace(
+            card,
+            dates=describe_repeats(entry, counts.get(entry.id, 0) - 1, locale),
+            series_url=links.top_level(f"/series/{readable_slug(entry.slug)}/"),
+        )
+        if (entry := series.get(card.id))
+        else card
+        for card in cards
+    ], total
+
+
+def _make_repeats_link(
+    page: PageContext, path: str, values: dict[str, Any], cards: list[Card], *, hides_repeats: bool
+) -> tuple[str, str] | None:
+    others = [pair for pair in page.links.filters if pair[0] not in (HIDE_SUBSEQUENT, REPEATS)]
+    links = page.links.with_filters(others)
+    if not values.get(HIDE_SUBSEQUENT):
+        url = links.url(path) if hides_repeats else links.url(path, (HIDE_SUBSEQUENT, 1))
+        return (page.locale.text(FIRST_ONLY), url) if any(card.repeats for card in cards) else None
+    if hides_repeats and any(card.dates for card in cards):
+        return page.locale.text(N_("Show every date")), links.url(path, (REPEATS, "all"))
+    return None
 
 
 def make_list_values(page: PageContext, context: OperationContext) -> dict[str, Any]:
     """Return the list parameters; without dates, they select current and upcoming events, or past events."""
     values = dict(context.values)
+    values.pop(REPEATS, None)
     if values.pop("past", False):
         # For past events, showing only the first date of each series is of no use.
         values.pop(HIDE_SUBSEQUENT, None)
@@ -243,7 +301,7 @@ def _read_form(page: PageContext, query: dict[str, str]) -> SearchForm:
         near=query.get("near", ""),
         geoloc_radius=query.get("geoloc_radius") or "40",
         free=bool(query.get("free")),
-        dates=[(name, value) for name, value in query.items() if value and name in KEPT_DATES],
+        kept=[(name, value) for name, value in query.items() if value and name in KEPT_PARAMS],
     )
 
 

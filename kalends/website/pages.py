@@ -72,13 +72,13 @@ class CardList:
     heading: str
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
     paging: Paging
-    total: int  # number of events in the whole list
+    total: int  # number of events in the whole list, with all dates of series
     image: PageImage | None = None  # of the first event that has one, also if the cards have no room for it
     empty: EmptyState | None = None  # None if there are cards
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
-    first_only_url: str = ""  # empty if no event on the page belongs to a series, or if the filter is already active
+    repeats_link: tuple[str, str] | None = None  # shows or hides the further dates of series, if there are any
 
     @property
     def cards(self) -> list[Card]:
@@ -97,7 +97,7 @@ class SearchForm:
     near: str
     geoloc_radius: str
     free: bool
-    dates: Sequence[tuple[str, str]]  # further dates, which the form keeps
+    kept: Sequence[tuple[str, str]]  # other parameters, which the form keeps
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ def test_previous_and_next_lead_through_the_series(course: Course, chromium: Bro
             assert page.url.endswith(f"/event/{expected}/")
         assert page.locator(".date-nav [rel=prev]").count() == 0
         page.get_by_role("link", name="All dates").click()
-        assert page.url == f"{course.address}/series/yoga/"
+        page.wait_for_url("**/series/yoga/")
 
 
 def test_page_works_by_keyboard(course: Course, chromium: Browser) -> None:
@@ -191,3 +191,29 @@ def test_page_is_light(course: Course, chromium: Browser, path: str) -> None:
         sizes = browser.measure_bytes()
         course.open(browser, path)
         assert sum(sizes.values()) <= 60_000, sizes
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (390, "dark"), (1280, "light"), (1600, "dark")])
+def test_card_leads_to_its_event_and_to_the_further_dates(
+    course: Course, chromium: Browser, width: int, scheme: Any
+) -> None:
+    with open_browser_page(
+        chromium, script=False, viewport={"width": width, "height": 900}, color_scheme=scheme
+    ) as browser:
+        page = course.open(browser, "/events/category/sport/")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator(".card").count() == 1
+        link = page.locator(".dates-note a")
+        assert link.inner_text().startswith("Every Tuesday · ")
+        link.click()
+        page.wait_for_url("**/series/yoga/")
+        page.go_back()
+        page.locator(".card .where").click(force=True)  # The link of the title covers the card.
+        page.wait_for_url("**/event/**")
+        page.go_back()
+        page.get_by_role("link", name="Show every date").click()
+        assert page.locator(".card").count() > 5
+        page.get_by_role("link", name="Hide repeats").click()
+        assert page.locator(".card").count() == 1
+    with open_browser_page(chromium, viewport={"width": width, "height": 900}, color_scheme=scheme) as browser:
+        assert find_violations(course.open(browser, "/events/category/sport/")) == []

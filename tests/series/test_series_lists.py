@@ -4,10 +4,12 @@ import json
 import re
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pytest
 
+from kalends.calendar.operations import calendar_months
 from kalends.core.times import utc_now
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp, assert_error
@@ -144,8 +146,133 @@ def test_list_page_can_be_reduced_to_first_dates(app: RunningApp, client: Series
     assert reduced.count('<i class="repeats"><b>repeats</b></i>') == 1
     month = get(app, f"/events/month/{START:%Y-%m}/")
     assert '<i class="repeats"><b>repeats</b></i>' in month
-    # Feeds of the reduced list are reduced, too.
-    assert "/events.ics?hide_subsequent_recurrences=1" in reduced
+    # Subscribers get all dates.
+    assert 'href="/events.rss"' in reduced
+    assert "/events.ics?" not in reduced
+    assert '<p class="dates-note">' not in reduced
+
+
+CARD = re.compile(r'<article class="card.*?</article>', re.DOTALL)
+
+
+def list_dates(page: str) -> list[tuple[str, str]]:
+    """Return what the cards of a page say about further dates, with their links."""
+    found = [re.search(r'<p class="dates-note"><a href="([^"]+)">([^<]+)<', card) for card in CARD.findall(page)]
+    return [(match[2], match[1]) if match else ("", "") for match in found]
+
+
+def find_switch(page: str) -> tuple[str, str] | None:
+    match = re.search(r'<p class="list-options"><a class="chip" href="([^"]+)"[^>]*>([^<]+)<', page)
+    return (match[2], match[1].replace("&amp;", "&")) if match else None
+
+
+def make_collapsed_records(client: SeriesClient) -> tuple[dict[str, str], Any]:
+    """Add a weekly series of 12 dates, an irregular one of two, and an event; return the pages that list them."""
+    music = client.caller.create("categories", name="Music")["id"]
+    tag = client.caller.create("tags", name="Loud")["id"]
+    hall = client.caller.create("venues", venue="Hall")["id"]
+    choir = client.caller.create("organizers", organizer="Choir")["id"]
+    links = {"categories": [music], "tags": [tag], "venue": hall, "organizer": choir}
+    series = create(client, "Class", "FREQ=WEEKLY;COUNT=12", **links)
+    later = START + timedelta(days=3)
+    create(client, "Talk", "FREQ=DAILY;COUNT=1", add_dates=[f"{later:%Y-%m-%d %H:%M}"], **links)
+    client.caller.create("events", title="Concert", **TIMES, **links)
+    paths = {"/events/category/music/": f"categories={music}", "/tag/loud/": f"tags={tag}",
+             "/venue/hall/": f"venue={hall}", "/organizer/choir/": f"organizer={choir}"}  # fmt: skip
+    return paths, series
+
+
+def test_record_and_search_pages_hide_repeats(app: RunningApp, client: SeriesClient) -> None:
+    paths, series = make_collapsed_records(client)
+    shown = [(f"Every {START:%A} · 11 more dates", f"/series/{series['slug']}/"), ("One more date", "/series/talk/"),
+             ("", "")]  # fmt: skip
+    for path, filters in [*paths.items(), ("/events/search/", "")]:
+        page = get(app, path)
+        assert sorted(list_dates(page)) == sorted(shown), path
+        assert find_switch(page) == ("Show every date", f"{path}?repeats=all")
+        assert ("15 upcoming events" if filters else "15 events") in page
+        assert get(app, path, "hide_subsequent_recurrences=1").count('<article class="card') == 3
+        # Subscribers get all dates; other views list them.
+        assert f'href="/events.rss{"?" + filters if filters else ""}"' in page
+        every = get(app, path, "repeats=all")
+        assert set(list_dates(every)) == {("", "")}
+        assert find_switch(every) == ("Hide repeats", path)
+        assert ("15 upcoming events" if filters else "15 events") in every
+        first, second = (get(app, path, f"repeats=all&per_page=8&page={number}") for number in (1, 2))
+        assert [page.count('<article class="card') for page in (first, second)] == [8, 7]
+        assert f'href="{path}?repeats=all&amp;per_page=8&amp;page=2"' in first
+        assert not re.search(r"/events\.\w+\?[^\"]*repeats", every)
+    canonical = f'<link rel="canonical" href="{app.base_url}/tag/loud/">'
+    assert all(canonical in get(app, "/tag/loud/", query) for query in ("", "repeats=all"))
+
+
+def test_first_dates_are_paged_and_all_dates_are_counted(app: RunningApp, client: SeriesClient) -> None:
+    make_collapsed_records(client)
+    pages = [get(app, "/tag/loud/", f"per_page=2&page={number}") for number in (1, 2)]
+    assert [len(list_dates(page)) for page in pages] == [2, 1]
+    assert all("Page" in page and "15 upcoming events" in page for page in pages)
+    assert app.raw("GET", "/tag/loud/", query=b"per_page=2&page=3")[0] == 404
+    with patch.object(calendar_months, "count_dates", wraps=calendar_months.count_dates) as count:
+        get(app, "/tag/loud/", "lang=de")
+        assert count.call_count == 1
+        client.caller.create("categories", name="Quiet")
+        get(app, "/events/category/quiet/")
+        get(app, "/tag/loud/", "repeats=all")
+        get(app, "/events/list/")
+        assert count.call_count == 1
+
+
+def test_lists_with_dates_and_past_events_show_repeats(app: RunningApp, client: SeriesClient) -> None:
+    paths, _ = make_collapsed_records(client)
+    path, filters = next(iter(paths.items()))
+    dates = f"overlaps_from={START:%Y-%m-%d}&overlaps_to={START + timedelta(days=20):%Y-%m-%d}"
+    for query in (f"{filters}&{dates}", f"{dates}&search=class"):
+        page = get(app, "/events/search/", query)
+        assert page.count('<article class="card') >= 3, query
+        assert list_dates(page)[0] == ("", "")
+        label, url = find_switch(page) or ("", "")
+        assert label == "Hide repeats"
+        reduced = get(app, *url.partition("?")[::2])
+        assert reduced.count('<article class="card') < page.count('<article class="card')
+        assert 'aria-label="Remove filter: Hide repeats"' in reduced
+    assert find_switch(get(app, "/events/list/", filters)) == (
+        "Hide repeats", f"/events/list/?{filters}&hide_subsequent_recurrences=1"
+    )  # fmt: skip
+    app.sql("UPDATE events SET start_utc = start_utc - interval '2 years', end_utc = end_utc - interval '2 years', "
+            "start_local = start_local - interval '2 years', end_local = end_local - interval '2 years' "
+            "WHERE site_id = $1", app.site_id)  # fmt: skip
+    page = get(app, path, "past=1&per_page=20")
+    assert len(list_dates(page)) == 15
+    assert find_switch(page) is None
+    assert "No upcoming events" in page
+
+
+def test_search_keeps_the_choice_of_all_dates(app: RunningApp, client: SeriesClient) -> None:
+    make_collapsed_records(client)
+    page = get(app, "/events/search/", "search=class&repeats=all")
+    assert '<input type="hidden" name="repeats" value="all">' in page
+    assert 'href="/events/search/?repeats=all" target="_self" aria-label="Remove filter: class"' in page
+    # The filter is the default here, so it is no chip.
+    assert "Remove filter: Hide repeats" not in get(app, "/events/search/", "hide_subsequent_recurrences=1")
+
+
+def test_further_dates_are_those_that_the_list_hides(app: RunningApp, client: SeriesClient) -> None:
+    _, series = make_collapsed_records(client)
+    path = "/venue/hall/"
+    assert f"Every {START:%A} · 11 more dates" in get(app, path)
+    events = client.events(series["id"])
+    client.edit(events[4]["id"], "this", venue=client.caller.create("venues", venue="Barn")["id"])
+    client.edit(events[5]["id"], "this", new_password="lilacs")
+    client.caller.patch(f"/events/{events[6]['id']}", {"status": "draft"})
+    page = get(app, path)
+    assert f"Every {START:%A} · 8 more dates" in page
+    # A protected date is not listed by venue; in the search, it is an event without a series.
+    search = [text for text, _ in list_dates(get(app, "/events/search/", "per_page=12"))]
+    assert sorted(search) == ["", "", f"Every {START:%A} · 9 more dates", "One more date"]
+    assert get(app, "/venue/barn/").count("dates-note") == 0
+    assert "12 upcoming events" in page
+    client.edit(client.events(series["id"])[0]["id"], "all", rule="FREQ=WEEKLY;COUNT=10")
+    assert "· 6 more dates" in get(app, path)
 
 
 def test_lists_without_series_have_no_switch(app: RunningApp, client: SeriesClient) -> None:

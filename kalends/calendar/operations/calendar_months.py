@@ -4,16 +4,17 @@ The queries take the same parameters as a list and apply the same visibility. An
 local time, as shown on the page.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.event_list import build_window
+from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
 from kalends.calendar.kinds.event_window import plan_branches
 from kalends.calendar.kinds.events import EVENTS
-from kalends.calendar.kinds.kind import Columns, Filter, Kind, value_clause
+from kalends.calendar.kinds.kind import Columns, Filter, Kind, SeriesCondition, value_clause
 from kalends.calendar.kinds.organizers import ORGANIZERS
 from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.kinds.venues import VENUES
@@ -161,6 +162,29 @@ async def list_running(context: OperationContext, begin: datetime, first: date, 
         "per_page": limit,
     }
     return await list_events(replace(context, values=values), kind=RUNNING_EVENTS)
+
+
+async def count_dates(found: RecordList[Event], series_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
+    """Count all events of a list that hides subsequent dates, and the dates of some series, in one statement.
+
+    Protected dates are not counted for their series, because it is not public.
+    """
+    query = replace(found.query, values={**found.query.values, HIDE_SUBSEQUENT: False})
+    clauses = list(found.clauses)
+    of_series = [*clauses, SeriesCondition(list(series_ids)), Sql("r.password_hash IS NULL")]
+    dates = [
+        Sql("(SELECT r.series_id FROM") + source + Sql("WHERE") + where + Sql(")")
+        for source, where in plan_branches(query, build_window(query), of_series)
+    ]
+    rows = await query.transaction.fetch_all(
+        Sql("SELECT NULL::bigint AS series_id, (")
+        + EVENTS.reads.total_query(EVENTS, query, clauses)
+        + Sql(") AS dates UNION ALL SELECT r.series_id, count(*) FROM (")
+        + join(" UNION ALL ", dates)
+        + Sql(") r GROUP BY r.series_id")
+    )
+    counts = {row["series_id"]: row["dates"] for row in rows}
+    return counts.pop(None), counts
 
 
 async def find_day_before(context: OperationContext, first: date) -> date | None:

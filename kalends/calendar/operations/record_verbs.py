@@ -414,6 +414,8 @@ class RecordList[R]:
     records: tuple[R, ...]
     page: PageInfo
     cache_tags: tuple[str, ...]
+    query: ListQuery
+    clauses: Sequence[Clause]
 
 
 async def read_event(context: OperationContext) -> RecordRead[Event]:
@@ -478,6 +480,8 @@ async def _list(kind: Kind, context: OperationContext, *, with_total: bool = Tru
         tuple(kind.reads.from_row(row, render_context) for row in found.rows),
         PageInfo(found.total, found.total_pages),
         caching.tags_for_shown(kind, found.query.values, found.rows),
+        found.query,
+        found.clauses,
     )
 
 

@@ -171,6 +171,7 @@ SPACE_BYTES: Final = 48
 MORE_BYTES: Final = 115
 TILE_BYTES: Final = 370
 ROW_BYTES: Final = 330
+DATES_BYTES: Final = 45
 STATE_BYTES: Final = 72  # in addition to the badge's label
 REPEATS_BYTES: Final = 35  # in addition to the text itself
 
@@ -231,9 +232,15 @@ def _measure_cards(cards: Iterable[Card]) -> int:
 
 def _measure_card(card: Card) -> int:
     image = card.image
-    texts = [card.title, card.url, card.excerpt, card.place, card.town, card.cost]
+    texts = [card.title, card.url, card.excerpt, card.place, card.town, card.cost, card.dates, card.series_url]
     texts += [image.src, image.srcset, image.alt] if image else []
-    return CARD_BYTES + (IMAGE_BYTES if image else 0) + sum(map(_count_bytes, texts)) + _measure_state(card)
+    return (
+        CARD_BYTES
+        + (IMAGE_BYTES if image else 0)
+        + (DATES_BYTES if card.dates else 0)
+        + sum(map(_count_bytes, texts))
+        + _measure_state(card)
+    )
 
 
 def measure_entry(entry: Entry) -> int:

@@ -1,7 +1,7 @@
 """Series on pages: descriptions of rules, lists of dates, and the position of an event in its series."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 from kalends.calendar.rules.record_types import Event, Series, SeriesReference
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.recurrence import Rule
 from kalends.core.times import local_of
 from kalends.rendering.cards import Badge, When, format_time_range, make_state_badge, make_when, read_title
 from kalends.rendering.page_locale import PageLocale
@@ -96,12 +97,25 @@ def describe_current_rules(parts: Sequence[Part], now: datetime, locale: PageLoc
 
 def describe_part(part: Part, now: datetime, locale: PageLocale) -> str:
     """Describe the rule of a part. If no sentence fits, list the next dates."""
-    rule, start = part.rule, part.start.date()
-    text = describe_rule(rule, start, locale.language, str(locale.locale)) if rule is not None else None
-    if text is not None:
+    if text := _describe_sentence(part.rule, part, locale):
         return text
     dates = list(islice(_list_upcoming(part, now), MAX_NAMED_DATES))
     return locale.join(locale.bare_day(slot.date()) for slot in dates)
+
+
+def describe_repeats(series: SeriesReference, more: int, locale: PageLocale) -> str:
+    """Describe the rule of a series in a list that hides `more` further dates; empty if it hides none."""
+    if more < 1:
+        return ""
+    part = find_part(series.parts, series.slot)
+    # The number of dates says when the series ends. A rule for a single date describes no others.
+    endless = replace(part.rule, count=None, until=None) if part.rule and part.rule.count != 1 else None
+    count = locale.text(N_("{n} more dates"), n=more) if more > 1 else locale.text(N_("One more date"))
+    return " · ".join(filter(None, (_describe_sentence(endless, part, locale), count)))
+
+
+def _describe_sentence(rule: Rule | None, part: Part, locale: PageLocale) -> str | None:
+    return describe_rule(rule, part.start.date(), locale.language, str(locale.locale)) if rule is not None else None
 
 
 def describe_rule_at(series: SeriesReference, now: datetime, locale: PageLocale) -> str:
