@@ -1,5 +1,6 @@
 """The front page: which events are cards, which are rows of the coming days, and how much fits."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -11,7 +12,7 @@ from kalends.website.models.page_parts import measure_entry, measure_tiles
 
 MAX_TODAY, MAX_TOMORROW, MAX_WEEKEND, MAX_FEATURED = 6, 3, 6, 3
 MAX_ROWS: Final = 5
-MAX_IMAGE_WIDTH: Final = 800  # twice the width of a card
+CARD_WIDTH: Final = 800  # twice the width of a card on the page
 MAX_FRONT_BYTES: Final = 23_500
 # Bytes of markup per row, day and category, excluding text.
 ROW_BYTES: Final = 60
@@ -104,11 +105,13 @@ def _find_position(row: Row) -> tuple[object, ...]:
 
 
 def shrink_image(image: PageImage | None) -> PageImage | None:
-    """Leave out sizes of an image that no card needs."""
+    """Leave out sizes of an image that are larger than the smallest one that fills a card."""
     if image is None:
         return None
-    sizes = [size for size in image.srcset.split(", ") if int(size.rpartition(" ")[2][:-1]) <= MAX_IMAGE_WIDTH]
-    return replace(image, srcset=", ".join(sizes)) if sizes else image
+    sizes = image.srcset.split(", ")
+    widths = [int(size.rpartition(" ")[2][:-1]) for size in sizes]
+    count = bisect_left(widths, CARD_WIDTH) + 1
+    return replace(image, srcset=", ".join(sizes[:count]))
 
 
 def fit(parts: FrontParts) -> FrontParts:

@@ -95,6 +95,8 @@ def test_cards_do_not_load_large_images() -> None:
     shrunk = shrink_image(IMAGE)
     assert shrunk is not None
     assert shrunk.srcset == "/media/300.webp 300w, /media/800.webp 800w"
+    gap = replace(IMAGE, srcset="/media/300.webp 300w, /media/1024.webp 1024w, /media/1600.webp 1600w")
+    assert shrink_image(gap) == replace(gap, srcset="/media/300.webp 300w, /media/1024.webp 1024w")
     only = replace(IMAGE, srcset="/media/1600.webp 1600w")
     assert shrink_image(only) == only
 
