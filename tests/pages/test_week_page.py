@@ -19,7 +19,7 @@ def box(page: Page, text: str) -> dict[str, float]:
 # The widths of the seven days; blocks whose text is cut within a line; and words that break although they would fit
 # on a line of their block.
 _MEASURES = """() => {
-  const visible = [...document.querySelectorAll('.blocks li[class*=" y"] > a')];
+  const visible = [...document.querySelectorAll('.blocks li[class*=" r"] > a')];
   const broken = visible.flatMap((link) => {
     const found = [], box = link.firstElementChild;
     const walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
@@ -61,7 +61,7 @@ def test_week_has_equal_columns_and_whole_lines_and_words(
         # Of 32 events on a day, each that is shown has room for its time and its title.
         assert found["count"] >= 20
         widths = browser.page.evaluate(
-            "[...document.querySelectorAll('.blocks li[class*=\" y\"] > a > span')].map((text) => text.clientWidth)"
+            "[...document.querySelectorAll('.blocks li[class*=\" r\"] > a > span')].map((text) => text.clientWidth)"
         )
         assert min(widths) >= 38
 
