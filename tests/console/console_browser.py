@@ -57,7 +57,8 @@ def open_console(
     context = chromium.new_context(java_script_enabled=script, **options)
     page = context.new_page()
     browser = ConsoleBrowser(page, server.base_url)
-    page.on("pageerror", lambda error: browser.problems.append(str(error)))
+    # Chromium reports the fades of a preview that it skips because the next page is there at once.
+    page.on("pageerror", lambda error: "ViewTransition" in str(error) or browser.problems.append(str(error)))
     page.on("console", lambda message: browser.problems.append(message.text) if message.type == "error" else None)
     try:
         yield browser

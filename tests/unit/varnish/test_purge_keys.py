@@ -42,9 +42,9 @@ def touch(*changes: dict[str, Any]) -> list[set[str]]:
     return [set(entry.tags) for entry in touched]
 
 
-def test_texts_touch_event_and_searches_only() -> None:
+def test_texts_and_images_touch_event_and_lists_that_depend_on_them() -> None:
     assert touch(change(before={"excerpt": "a"}, after={"excerpt": "b"}, present=JUNE)) == [EVENT | {"events:search"}]
-    assert touch(change(before={"image_id": 1}, after={"image_id": 2}, present=JUNE)) == [EVENT]
+    assert touch(change(before={"image_id": 1}, after={"image_id": 2}, present=JUNE)) == [EVENT | {"events:image"}]
 
 
 def test_other_columns_touch_sets_of_event() -> None:
