@@ -6,7 +6,7 @@ A text may use the words of any language. A word is found only as a whole; the l
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from typing import Final, Literal
 
 from kalends.core.sanitize import fold
@@ -14,6 +14,7 @@ from kalends.core.sanitize import fold
 Meaning = Literal["today", "tonight", "tomorrow", "weekend", "free"]
 DAY_MEANINGS: Final[tuple[Meaning, ...]] = ("today", "tonight", "tomorrow", "weekend")
 MEANINGS: Final[tuple[Meaning, ...]] = (*DAY_MEANINGS, "free")
+EVENING: Final = time(17)  # events tonight begin at or after this time
 # Per language, the phrases for each meaning; the order is the order of MEANINGS. Words that titles often have in
 # another sense, such as "libre" or "frei", count only as part of a phrase.
 PHRASES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {

@@ -123,7 +123,7 @@ def _make_page(page: PageContext, series: Series) -> SeriesPage:
     is_past = series.upcoming == 0 and series.created_until is None
     text = to_single_line(content.excerpt or content.description)
     timezone = series.definition.parts[-1].timezone
-    mapped = list_mapped(content, page)
+    mapped = list_mapped(page, content.places if content.show_map else ())
     return SeriesPage(
         title=read_title(series.title),
         summary=shorten(text or " · ".join(rule.text for rule in rules), MAX_SUMMARY),

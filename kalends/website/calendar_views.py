@@ -16,7 +16,7 @@ from kalends.calendar.operations.calendar_months import make_date_filter
 from kalends.calendar.operations.record_verbs import list_events
 from kalends.core import errors
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.search_words import find_weekend
+from kalends.core.search_words import EVENING, find_weekend
 from kalends.rendering.cards import Card
 from kalends.rendering.page_urls import has_page
 from kalends.store import Row
@@ -58,7 +58,6 @@ WEEK_LIMITS: Final = (
 )  # fmt: skip
 MAX_WEEKEND_EVENTS: Final = MAX_PER_PAGE
 MAX_RUNNING: Final = 12  # events that started before the weekend
-EVENING: Final = time(17)
 MAX_FEATURED: Final = 3
 MAX_WEEKEND: Final = 4
 
@@ -240,9 +239,13 @@ def _first_day(card: Card) -> date:
 async def list_today(page: PageContext, limit: int) -> list[Card]:
     """List today's events without pictures and texts: those that start today, then those that began earlier."""
     begin = datetime.combine(page.today, time())
-    events = list((await calendar_months.list_starting(page.context, begin, page.today, limit)).records)
-    if len(events) < limit:
-        events += (await calendar_months.list_running(page.context, begin, page.today, limit - len(events))).records
+    events = list(
+        (await calendar_months.list_starting(page.context, begin, page.today, limit, with_total=False)).records
+    )
+    if rest := limit - len(events):
+        events += (
+            await calendar_months.list_running(page.context, begin, page.today, rest, with_total=False)
+        ).records
     return [replace(page.make_card(event), image=None, excerpt="") for event in events]
 
 

@@ -6,7 +6,6 @@ Templates escape all values that are not `Markup`. Records are never used as tem
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -39,7 +38,7 @@ from kalends.rendering.templates import make_environment
 from kalends.store import Row
 from kalends.store.sites import Site
 from kalends.website import assets
-from kalends.website.models.page_parts import WHOLE_API, ApiAddress, Highlights, make_discovery
+from kalends.website.models.page_parts import WHOLE_API, ApiAddress, Highlights, make_discovery, take_fitting
 from kalends.website.pages import CategoryLink, CategoryNav, LanguageLink, Layout, Page
 
 # Parts of paths, for route patterns.
@@ -309,8 +308,9 @@ async def list_categories(page: PageContext) -> Sequence[Row]:
 def _make_category_nav(page: PageContext, rows: Sequence[Row]) -> CategoryNav:
     links = [make_category_link(page, row) for row in rows]
     others = links[MAX_CATEGORIES:]
-    sizes = accumulate(LINK_BYTES + len(f"{link.name}{link.url}".encode()) for link in others)
-    more = [link for link, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
+    more = take_fitting(
+        others, MAX_NAVIGATION_BYTES, lambda link: LINK_BYTES + len(f"{link.name}{link.url}".encode())
+    )
     if len(more) < len(others) or len(rows) == MAX_NAVIGATION:
         search_url = page.links.top_level("/events/search/") + "#categories"
         more.append(CategoryLink(page.locale.text(N_("All categories")), search_url))

@@ -75,7 +75,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     image = make_page_image(event.image)
     when = make_when(event, page.locale, page.site.timezone, long=True, names_zone=event.is_online)
     is_past = event.end_utc <= context.transaction.now
-    mapped = list_mapped(event, page)
+    mapped = list_mapped(page, event.places if event.show_map else ())
     state = make_state_badge(event.event_status, page.locale.translate)
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
     model = EventPage(
@@ -123,7 +123,7 @@ async def show_venue(
     lines = [Line(text) for text in address_lines(venue)]
     if is_locatable(venue):
         lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(venue), is_external=True)]
-    mapped = [venue] if venue.show_map and venue.coordinates and page.request.map_settings.tiles_url else []
+    mapped = list_mapped(page, [venue])
     return await _show_record(
         page,
         venue,

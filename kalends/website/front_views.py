@@ -1,7 +1,7 @@
 """The start page: the front page with the events of the coming days, or the calendar."""
 
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from kalends.calendar.access import caching
@@ -12,7 +12,7 @@ from kalends.calendar.operations.calendar_months import make_date_filter
 from kalends.calendar.operations.front_page import Today
 from kalends.calendar.operations.record_verbs import list_events
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.search_words import find_weekend
+from kalends.core.search_words import EVENING, Meaning, find_weekend
 from kalends.core.times import DateTimeInput, day_begins, day_ends, to_utc
 from kalends.rendering.cards import Card, pick_hue
 from kalends.store import Row
@@ -46,7 +46,6 @@ from kalends.website.models.page_parts import find_preview_image
 from kalends.website.pages import FrontPage
 from kalends.website.word_filters import make_pairs
 
-EVENING: Final = time(17)
 DAYS: Final = 7
 SATURDAY, SUNDAY = 6, 7  # ISO weekdays
 
@@ -147,13 +146,12 @@ def _plan_sections(page: PageContext, picker: Picker, first: date) -> list[tuple
     saturday, sunday = find_weekend(today)
     if today.isoweekday() < SATURDAY:
         weekend = picker.pick([saturday, sunday], MAX_WEEKEND)
-        url = _list_url(page, (saturday, sunday))
-        sections.append((page.locale.text(N_("This weekend")), url, weekend, True))
+        sections.append((page.locale.text(N_("This weekend")), _make_word_url(page, "weekend"), weekend, True))
     return sections
 
 
-def _list_url(page: PageContext, days: tuple[date, date], *filters: tuple[str, object]) -> str:
-    return page.links.url("/events/list/", *filters, ("overlaps_from", days[0]), ("overlaps_to", days[1]))
+def _make_word_url(page: PageContext, meaning: Meaning) -> str:
+    return page.links.url("/events/list/", *make_pairs(meaning, page.today).items())
 
 
 async def _load_cards(page: PageContext, ids: list[int]) -> tuple[dict[int, Card], tuple[str, ...]]:
@@ -194,14 +192,14 @@ def _make_strip(page: PageContext, counts: Row) -> list[StripLink]:
     """Return links to filtered lists that have events. On Sundays, the weekend is today."""
     day, links = page.today, page.links
     tomorrow = day + timedelta(days=1)
-    evening = make_pairs("tonight", day).items()
-    weekend = _list_url(page, find_weekend(day))
+    first, last = _find_week(day)
+    free = links.url("/events/list/", ("free", 1), ("overlaps_from", first), ("overlaps_to", last))
     rows = [
         (N_("Today"), "today", links.day(day)),
-        (N_("Tonight"), "tonight", links.url("/events/list/", *evening)),
+        (N_("Tonight"), "tonight", _make_word_url(page, "tonight")),
         (N_("Tomorrow"), "tomorrow", links.day(tomorrow)),
-        (N_("This weekend"), "weekend" if day.isoweekday() < SUNDAY else "", weekend),
-        (N_("Free"), "free", _list_url(page, _find_week(day), ("free", 1))),
+        (N_("This weekend"), "weekend" if day.isoweekday() < SUNDAY else "", _make_word_url(page, "weekend")),
+        (N_("Free"), "free", free),
     ]
     return [
         StripLink(page.locale.text(name), counts[column], url)

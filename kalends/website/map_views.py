@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -19,6 +18,7 @@ from kalends.feeds.ics import address_lines
 from kalends.rendering.cards import Card, shorten
 from kalends.website.context import PageContext, PageRequest, PageResponse, make_page_context, show_page, with_values
 from kalends.website.list_views import list_cards, make_chips, make_list_values
+from kalends.website.models.page_parts import take_fitting
 from kalends.website.pages import MapPage, Place
 
 MAX_CARDS: Final = 20
@@ -70,8 +70,9 @@ def _describe_venue(page: PageContext, record: FacetRecord, plus: str) -> Place:
 
 
 def _fit(places: Sequence[Place]) -> list[Place]:
-    sizes = accumulate(PLACE_BYTES + len(f"{place.name}{place.note}{place.url}".encode()) for place in places)
-    return [place for place, size in zip(places, sizes, strict=True) if size <= MAX_PLACES_BYTES]
+    return take_fitting(
+        places, MAX_PLACES_BYTES, lambda place: PLACE_BYTES + len(f"{place.name}{place.note}{place.url}".encode())
+    )
 
 
 # Venues on other pages.
@@ -102,11 +103,11 @@ def directions_link(venue: Venue) -> str:
     return f"https://www.openstreetmap.org/directions?{urlencode({'to': target})}"
 
 
-def list_mapped(event: Event, page: PageContext) -> list[Venue]:
-    """Return the venues on an event's map; none if there is no map."""
-    if not (event.show_map and page.request.map_settings.tiles_url):
+def list_mapped(page: PageContext, venues: Iterable[Venue]) -> list[Venue]:
+    """Return the venues that a map can show; none if there is no map."""
+    if not page.request.map_settings.tiles_url:
         return []
-    return [venue for venue in event.places if venue.coordinates and venue.show_map]
+    return [venue for venue in venues if venue.coordinates and venue.show_map]
 
 
 def make_places(page: PageContext, venues: Iterable[Venue]) -> list[Place]:

@@ -14,7 +14,7 @@ from kalends.core.errors import InvalidValue
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import read_params
 from kalends.core.sanitize import read_search
-from kalends.core.search_words import DAY_MEANINGS, MEANINGS, Meaning, SplitText, find_days, split_text
+from kalends.core.search_words import DAY_MEANINGS, EVENING, MEANINGS, Meaning, SplitText, find_days, split_text
 from kalends.http.bodies import base_name
 from kalends.website.context import PageContext, make_page_context
 from kalends.website.pages import QuickFilter
@@ -26,20 +26,19 @@ LABELS: Final[Mapping[Meaning, str]] = {
     "weekend": N_("This weekend"),
     "free": N_("Free"),
 }
-EVENING: Final = "17:00"
 DATES: Final = DATE_PARAMS - {"order", "orderby", "cursor"} | {"past"}
 Pair = tuple[str, str]
 
 
 def make_pairs(meaning: Meaning, today: date) -> dict[str, str]:
-    """Return the list parameters that a word stands for. Events tonight begin at or after 17:00."""
+    """Return the list parameters that a word stands for."""
     days = find_days(meaning, today)
     if days is None:
         return {"free": "1"}
     first, last = days
     if meaning == "tonight":
         tomorrow = first + timedelta(days=1)
-        return {"start_date": f"{first}T{EVENING}", "starts_before": tomorrow.isoformat(), "strict_dates": "1"}
+        return {"start_date": f"{first}T{EVENING:%H:%M}", "starts_before": tomorrow.isoformat(), "strict_dates": "1"}
     return {"overlaps_from": first.isoformat(), "overlaps_to": last.isoformat()}
 
 

@@ -142,7 +142,9 @@ async def list_day(context: OperationContext, day: date) -> RecordList[Event]:
     return await list_events(build_days_context(context, day, day), kind=DAY_EVENTS)
 
 
-async def list_starting(context: OperationContext, begin: datetime, last: date, limit: int) -> RecordList[Event]:
+async def list_starting(
+    context: OperationContext, begin: datetime, last: date, limit: int, *, with_total: bool = True
+) -> RecordList[Event]:
     """List the events that start at or after a local time, up to the end of a day."""
     values = _without_dates(context) | {
         "starts_after": make_date_filter(_shift_day(begin.date(), -2)),
@@ -150,10 +152,12 @@ async def list_starting(context: OperationContext, begin: datetime, last: date, 
         "starts_in": (begin, _start_of_day(last) + DAY),
         "per_page": limit,
     }
-    return await list_events(replace(context, values=values), kind=STARTING_EVENTS)
+    return await list_events(replace(context, values=values), kind=STARTING_EVENTS, with_total=with_total)
 
 
-async def list_running(context: OperationContext, begin: datetime, first: date, limit: int) -> RecordList[Event]:
+async def list_running(
+    context: OperationContext, begin: datetime, first: date, limit: int, *, with_total: bool = True
+) -> RecordList[Event]:
     """List the events that started before a local time and are still running on a day."""
     values = _without_dates(context) | {
         "overlaps_from": make_date_filter(_shift_day(first, -2)),
@@ -161,7 +165,7 @@ async def list_running(context: OperationContext, begin: datetime, first: date, 
         "runs_since": (begin, first),
         "per_page": limit,
     }
-    return await list_events(replace(context, values=values), kind=RUNNING_EVENTS)
+    return await list_events(replace(context, values=values), kind=RUNNING_EVENTS, with_total=with_total)
 
 
 async def count_dates(found: RecordList[Event], series_ids: Sequence[int]) -> tuple[int, dict[int, int]]:

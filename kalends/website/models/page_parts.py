@@ -1,7 +1,7 @@
 """Parts of pages: descriptions, API addresses, highlights, and the size budget."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape, unescape
 from itertools import accumulate
@@ -189,8 +189,13 @@ def fit_rows(cards: Sequence[Card]) -> list[Card]:
     """Return rows without excerpts that fit the budget: without images if all are too many, then only the first."""
     saved = CARD_BYTES - ROW_BYTES
     rows = trim([replace(card, excerpt="") for card in cards], MAX_CARDS_BYTES + saved * len(cards))
-    sizes = accumulate(_measure_card(row) - saved for row in rows)
-    return [row for row, size in zip(rows, sizes, strict=True) if size <= MAX_CARDS_BYTES]
+    return take_fitting(rows, MAX_CARDS_BYTES, lambda row: _measure_card(row) - saved)
+
+
+def take_fitting[T](items: Sequence[T], budget: int, measure: Callable[[T], int]) -> list[T]:
+    """Return the first items whose sizes together do not exceed the budget."""
+    sizes = accumulate(map(measure, items))
+    return [item for item, size in zip(items, sizes, strict=True) if size <= budget]
 
 
 def find_preview_image(cards: Iterable[Card]) -> PageImage | None:
