@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from kalends.core.times import utc_now
 from kalends.store.database import Database, Options
 from tests.console.console_client import PASSWORD, set_all_passwords
-from tests.pages.browser_page import find_violations
+from tests.pages.browser_page import find_violations, record_errors
 from tests.servers import Server
 
 
@@ -57,9 +57,7 @@ def open_console(
     context = chromium.new_context(java_script_enabled=script, **options)
     page = context.new_page()
     browser = ConsoleBrowser(page, server.base_url)
-    # Chromium reports the fades of a preview that it skips because the next page is there at once.
-    page.on("pageerror", lambda error: "ViewTransition" in str(error) or browser.problems.append(str(error)))
-    page.on("console", lambda message: browser.problems.append(message.text) if message.type == "error" else None)
+    record_errors(page, browser.problems)
     try:
         yield browser
         assert browser.problems == [], browser.problems

@@ -38,6 +38,12 @@ class BrowserPage:
         return sizes
 
 
+def record_errors(page: Page, errors: list[str]) -> None:
+    # Chromium reports the fades that it skips because the next page is there at once.
+    page.on("pageerror", lambda error: "ViewTransition" in str(error) or errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+
+
 @contextmanager
 def open_browser_page(chromium: Browser, *, script: bool = True, **options: Any) -> Iterator[BrowserPage]:
     """A visitor of their own. Nothing but the server itself is reachable; the picture of the town is made up here."""
@@ -59,9 +65,7 @@ def open_browser_page(chromium: Browser, *, script: bool = True, **options: Any)
 
     context.route("**/*", serve)
     page.on("request", note)
-    # Chromium reports the fades that it skips because the next page is there at once.
-    page.on("pageerror", lambda error: "ViewTransition" in str(error) or browser.errors.append(str(error)))
-    page.on("console", lambda message: browser.errors.append(message.text) if message.type == "error" else None)
+    record_errors(page, browser.errors)
     try:
         yield browser
     finally:

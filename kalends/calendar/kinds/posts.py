@@ -1,4 +1,4 @@
-"""What events, venues and organizers have in common: author, status, publication date, trash, search."""
+"""Shared by events, venues and organizers: author, status, publication date, trash, search."""
 
 import re
 from collections.abc import Mapping

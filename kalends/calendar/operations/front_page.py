@@ -17,7 +17,7 @@ MAX_TRIED: Final = 5  # maximum number of events to examine per category for one
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """What the counts refer to: days as pages of days have them, and periods as lists have them."""
+    """The days and periods to count events in: days as on day pages, periods as in lists."""
 
     day: date
     evening: datetime  # until `midnight`

@@ -1,4 +1,4 @@
-"""Suggestions while somebody types: events, venues and categories whose name contains the words.
+"""Suggestions while visitors type: events, venues and categories whose name contains the words.
 
 The word indexes find the records, so names and other texts are matched alike; a further condition keeps those whose
 name contains the words.

@@ -356,7 +356,7 @@ _SAME_DAY: Final = 0.7  # score for a timed and an all-day event on the same day
 
 @dataclass(frozen=True, slots=True)
 class EventFacts:
-    """What is known about an event. Empty values are unknown."""
+    """The known facts about an event. Empty values are unknown."""
 
     title: str
     start_local: datetime

@@ -46,7 +46,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category with its text. `scene` is the picture of events without a scene of their own."""
+    """A category with its text. `scene` illustrates events that have no scene."""
 
     scene: str
     text: str
