@@ -152,7 +152,6 @@ def visit(page: Page, *paths: str) -> None:
         response = page.goto(path)
         assert response is not None
         assert response.status == 200, path
-        page.wait_for_function("document.readyState === 'complete'")
 
 
 @pytest.mark.parametrize("kind", FIELDS)
