@@ -150,6 +150,15 @@ def test_changed_event_needs_nine_round_trips(start_app: Callable[..., RunningAp
         assert changed.items() <= editor.read("events", event["id"]).items(), values
 
 
+def test_new_event_removes_no_links(start_app: Callable[..., RunningApp], statements: list[str]) -> None:
+    editor = start_app().caller("editor")
+    venue, tag = editor.create("venues", venue="Hall"), editor.create("tags", name="Jazz")
+    statements.clear()
+    editor.create("events", title="Concert", venue=venue["id"], tags=[tag["id"]], **DATES)
+    assert [sql for sql in statements if "INSERT INTO event_venues" in sql]
+    assert [sql for sql in statements if "DELETE FROM event_" in sql] == []
+
+
 def test_finding_free_slug_needs_few_statements(start_app: Callable[..., RunningApp], statements: list[str]) -> None:
     app = start_app()
     editor = app.caller("editor")

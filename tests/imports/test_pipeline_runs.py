@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
 import pytest
 
 from kalends.calendar.operations import duplicates
@@ -50,6 +51,23 @@ def test_a_plan_writes_no_records(app: RunningApp):
     assert (counts["new"], counts["rejected"], counts["rows_applied"]) == (1, 2, 1)
     assert feed.event("n1@x")["title"] == "New"
     assert feed.state(run_id) == "applied"
+
+
+def test_progress_counts_the_rows_that_somebody_chose(app: RunningApp):
+    feed = Subscription.add(app)
+    run_id = feed.plan(*[event(f"p{n}@x", f"Step {n}") for n in range(4)])
+
+    def read_progress() -> dict[str, int]:
+        (row,) = app.sql("SELECT progress FROM import_runs WHERE site_id = $1 AND id = $2", feed.site_id, run_id)
+        progress: dict[str, int] = orjson.loads(row["progress"])
+        return progress
+
+    feed.apply(run_id, numbers=[1, 2])
+    assert read_progress() == {"done": 2, "total": 2}
+    feed.apply(run_id, numbers=[2, 3])
+    assert read_progress() == {"done": 3, "total": 3}
+    feed.apply(run_id)
+    assert read_progress() == {"done": 4, "total": 4}
 
 
 def test_the_same_input_writes_nothing(app: RunningApp):

@@ -86,6 +86,17 @@ def test_calendar_is_keyboard_accessible(demo_calendar: DemoCalendar, chromium: 
         )
 
 
+def test_other_category_is_one_interaction_away(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 390, "height": 900}) as browser:
+        page = browser.page
+        page.goto(demo_calendar.server.base_url + demo_calendar.category)
+        current = page.locator(".category-nav [aria-current]").inner_text()
+        other = page.locator(".category-nav a:not([aria-current])").first
+        name = other.inner_text()
+        other.click()
+        assert page.locator("h1").inner_text() == name != current
+
+
 def test_menu_opens_and_closes_by_keyboard(demo_calendar: DemoCalendar, chromium: Browser) -> None:
     with open_browser_page(chromium) as browser:
         page = browser.page

@@ -13,7 +13,7 @@ from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import NO_LINKS, Actor, Kind, Link, Links, Values, WriteContext, link_columns
 from kalends.calendar.kinds.posts import strip_trashed_suffix
 from kalends.calendar.storage import record_tables
-from kalends.calendar.storage.record_tables import record_linked_event_changes, replace_links
+from kalends.calendar.storage.record_tables import add_links, record_linked_event_changes, replace_links
 from kalends.core.times import DateTimeInput
 from kalends.media.images import resolve_image_url
 from kalends.series.consequences import follow_single_write, leave_out_deleted
@@ -54,7 +54,7 @@ async def add_record(
     revision = log_new_record(kind, tx, record_id, values, links)
     await record_tables.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
     for link, ids in links.items():
-        await replace_links(tx, link.table, link.column, [record_id], ids)
+        await add_links(tx, link.table, link.column, [record_id], ids)
     await _schedule(kind, tx, record_id, values, {**values})
     return record_id
 

@@ -151,6 +151,12 @@ async def replace_links(
             *(tx.site.id, event_ids, ids),
         )
     )
+    await add_links(tx, table, column, event_ids, ids)
+
+
+async def add_links(
+    tx: Transaction, table: LiteralString, column: LiteralString, event_ids: list[int], ids: list[int]
+) -> None:
     if not ids:
         return
     await tx.execute(

@@ -80,17 +80,16 @@ async def apply(
         async with run.open(writing=False) as tx:
             await require_decided(tx, run_id, numbers)
             run = replace(run, numbers=await _add_linked(tx, run_id, numbers))
-    total, is_undo = await _begin(run)
-    await apply_rows(run, PlanWriter(library, is_undo), total, progress)
+    await apply_rows(run, PlanWriter(library, await _begin(run)), progress)
     return await _finish(run)
 
 
-async def apply_rows(run: ImportRun, writer: RowWriter, total: int, progress: Progress | None = None) -> None:
+async def apply_rows(run: ImportRun, writer: RowWriter, progress: Progress | None = None) -> None:
     """Apply a run's rows in transactions of about 0.1 s, so that other requests barely wait.
 
     After an interruption, the next call continues without repeating the rows already applied.
     """
-    done = 0
+    total, done = await _begin_progress(run), 0
     while window := await _read_window(run):
         images = await writer.fetch_images(run, window)
         left = [row["number"] for row in window]
@@ -100,6 +99,17 @@ async def apply_rows(run: ImportRun, writer: RowWriter, total: int, progress: Pr
             if progress is not None:
                 progress(done, max(total, done))
             await asyncio.sleep(0)
+
+
+async def _begin_progress(run: ImportRun) -> int:
+    """Count the rows once, because they can be many. Return how many are left to apply."""
+    async with run.open(writing=True) as tx:
+        states = await import_tables.count_states(tx, run.run_id)
+        settled = states.get("applied", 0) + states.get("failed", 0)
+        left = await import_lists.count_pending(tx, run.run_id, run.numbers)
+        progress = encode({"done": settled, "total": settled + left})
+        await import_tables.change_run(tx, run.run_id, {"progress": progress})
+        return left
 
 
 async def _read_window(run: ImportRun) -> list[Row]:
@@ -127,7 +137,12 @@ async def _apply_some(run: ImportRun, writer: RowWriter, numbers: Sequence[int],
             # Assume that the next step takes as long as the average so far.
             if (time.monotonic() - started) / steps * (steps + 1) > MAX_SECONDS:
                 break
-        await _note_progress(tx, stored, first)
+        stored_progress = import_tables.decode(stored["progress"])
+        values: dict[Any, object] = {"progress": encode({**stored_progress, "done": stored_progress["done"] + done})}
+        if tx.changes.revision > first:
+            values["first_revision"] = stored["first_revision"] or first + 1
+            values["last_revision"] = tx.changes.revision
+        await import_tables.change_run(tx, run_id, values)
         return done
 
 
@@ -167,21 +182,11 @@ def _add_reasons(row: Row, messages: Sequence[Message]) -> str:
     return encode([*import_tables.decode(row["reasons"]), *map(encode_message, messages)])
 
 
-async def _note_progress(tx: Transaction, run: Row, first: int) -> None:
-    states = await import_tables.count_states(tx, run["id"])
-    done = states.get("applied", 0) + states.get("failed", 0)
-    values: dict[Any, object] = {"progress": encode({"done": done, "total": done + states.get("pending", 0)})}
-    if tx.changes.revision > first:
-        values["first_revision"] = run["first_revision"] or first + 1
-        values["last_revision"] = tx.changes.revision
-    await import_tables.change_run(tx, run["id"], values)
-
-
 # Imports and undo ----------------------------------------------------------------------------
 
 
-async def _begin(run: ImportRun) -> tuple[int, bool]:
-    """Mark the run as being applied. Return the number of rows to apply, and whether the run undoes another run."""
+async def _begin(run: ImportRun) -> bool:
+    """Mark the run as being applied. Return whether it undoes another run."""
     async with run.open(writing=True) as tx:
         stored = await fetch_run(tx, run.run_id)
         if stored["state"] not in ("planned", "applying"):
@@ -197,9 +202,7 @@ async def _begin(run: ImportRun) -> tuple[int, bool]:
                 Message("Run {id} belongs to a move-in: use `kalends import tec apply {id}`.", id=run.run_id),
             )
         await import_tables.change_run(tx, run.run_id, {"state": "applying"})
-        if run.numbers is not None:
-            return len(set(run.numbers)), is_undo
-        return await import_lists.count_pending(tx, run.run_id), is_undo
+        return is_undo
 
 
 async def _add_linked(tx: Transaction, run_id: int, numbers: Collection[int]) -> set[int]:

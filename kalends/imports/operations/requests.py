@@ -424,8 +424,7 @@ async def apply_run(_: None, context: OperationContext) -> Outcome:
         raise errors.import_unconfirmed(question)
     numbers = await _select_rows(tx, run, context.values)
     options = {**decode(run["options"]), "numbers": numbers}
-    total = len(numbers) if numbers is not None else await import_lists.count_pending(tx, run["id"])
-    progress = encode({"done": 0, "total": total})
+    progress = encode({"done": 0, "total": await import_lists.count_pending(tx, run["id"], numbers)})
     await import_tables.change_run(
         tx, run["id"], {"state": "applying", "options": encode(options), "progress": progress}
     )

@@ -1,6 +1,6 @@
 """Queries for the lists of imports in the API and the console, and for uploaded files."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
 
 from asyncpg import Record
@@ -100,9 +100,12 @@ async def list_pending_numbers(tx: Transaction, run_id: int, actions: Sequence[s
     return [row["number"] for row in await tx.fetch_all(query)]
 
 
-async def count_pending(tx: Transaction, run_id: int) -> int:
-    pending = "WHERE site_id = ? AND run_id = ? AND state = 'pending'"
-    number: int = await tx.fetch_value(Sql("SELECT count(*) FROM import_rows " + pending, tx.site.id, run_id))
+async def count_pending(tx: Transaction, run_id: int, numbers: Collection[int] | None = None) -> int:
+    """Count the rows that are left to apply: all, or those with these numbers."""
+    pending = Sql("FROM import_rows WHERE site_id = ? AND run_id = ? AND state = 'pending'", tx.site.id, run_id)
+    if numbers is not None:
+        pending += Sql(" AND number = ANY(?)", list(numbers))
+    number: int = await tx.fetch_value(Sql("SELECT count(*) ") + pending)
     return number
 
 

@@ -81,13 +81,13 @@ class MoveInJob:
 
 async def apply_move(job: MoveInJob, progress: Progress, *, accept_deletions: bool = False) -> dict[str, int]:
     """Apply a plan and return the number of rows by action and result."""
-    source, total = await _begin(job, accept_deletions=accept_deletions)
+    source = await _begin(job, accept_deletions=accept_deletions)
     run = ImportRun(job.database, job.site_id, job.run_id)
-    await apply_rows(run, job, total, lambda done, known: progress("records", done, known))
+    await apply_rows(run, job, lambda done, known: progress("records", done, known))
     return await _finish(job, source)
 
 
-async def _begin(job: MoveInJob, *, accept_deletions: bool) -> tuple[Row, int]:
+async def _begin(job: MoveInJob, *, accept_deletions: bool) -> Row:
     async with job.database.transaction(job.site_id, utc_now(), writing=True) as tx:
         await tx.lock_site(None)
         run = await import_tables.find_run(tx, job.run_id)
@@ -104,10 +104,9 @@ async def _begin(job: MoveInJob, *, accept_deletions: bool) -> tuple[Row, int]:
         await keep_identity(tx, job.move_in.site, keep_ids=options["keep_ids"])
         if accept_deletions:
             await import_tables.accept_waiting(tx, job.run_id, "gone")
-        total = await import_lists.count_pending(tx, job.run_id)
-        if total:
+        if await import_lists.count_pending(tx, job.run_id):
             await import_tables.change_run(tx, job.run_id, {"state": "applying"})
-        return source, total
+        return source
 
 
 async def _finish(job: MoveInJob, source: Row) -> dict[str, int]:
