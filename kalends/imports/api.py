@@ -85,7 +85,7 @@ async def respond_with_export(outcome: Outcome, language: str) -> Response:
 
 
 async def respond_with_table(table: ExportedTable, language: str) -> Response:
-    """Return a table as a file with translated headers. The file is written in a thread, because this takes time."""
+    """Return a table as a file with translated headers. Write the file in a thread, because this takes time."""
     headers = [get_header(table.kind, field, language) for field in TABLE_KINDS[table.kind]]
     body = await asyncio.to_thread(WRITERS[table.format], headers, table.rows)
     return Response(

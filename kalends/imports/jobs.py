@@ -1,4 +1,4 @@
-"""Jobs that fetch and plan import runs, apply plans, and start the runs of sources that are due."""
+"""Jobs that plan and apply import runs, and start runs for sources that are due."""
 
 import random
 from collections.abc import Callable
@@ -153,10 +153,7 @@ async def _end_unchanged(database: SiteDatabase, site_id: int, run: Row, now: da
 
 
 async def _settle(database: SiteDatabase, site_id: int, run_id: int, now: datetime) -> Row:
-    """Return a run.
-
-    If its state is `unchanged`, remove earlier scheduled runs of the source that were unchanged too.
-    """
+    """Return a run. If it is unchanged, remove the source's earlier unchanged scheduled runs."""
     async with database.transaction(site_id, now, writing=True) as tx:
         run = await fetch_run(tx, run_id)
         if run["state"] == "unchanged":

@@ -50,7 +50,7 @@ _NUMBER: Final = re.compile(r"\d+")
 
 
 class SiteProblem(InvalidValue):
-    """Raised if the site cannot be read. The message is a sentence for the operator."""
+    """Raised if the site cannot be read. The message is for the operator."""
 
 
 class SlowAnswer(Exception):
@@ -218,7 +218,7 @@ class TecSite:
             await self._sleep(start - loop.time())
 
     async def _wait(self, seconds: float) -> None:
-        """Wait, and delay all requests that have not started yet by the same time."""
+        """Wait, and schedule no other request before the wait is over."""
         self._next_start = max(self._next_start, asyncio.get_running_loop().time() + seconds)
         await self._sleep(seconds)
 

@@ -1,4 +1,4 @@
-"""Starts the process that parses a calendar or table (import_worker_main.py) and reads its result."""
+"""Runs import_worker_main.py, which parses a calendar or table in a separate process."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ type Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """A parsed table: the records, the field for each column, and a preview in which invalid cells are marked."""
+    """A parsed table: the records, the field for each column, and a preview that marks invalid cells."""
 
     parsed: ParsedSource
     columns: Any

@@ -1,6 +1,7 @@
 """Reads CSV files and spreadsheets, in the sandboxed process that parses imported files.
 
-Size limits are checked before anything is unpacked. Formulas are not computed; the reader uses their stored results.
+Size limits are checked before the spreadsheet library unpacks a file. Formulas are not computed; the reader uses
+their stored results.
 """
 
 import csv
@@ -97,7 +98,7 @@ def decode(data: bytes, encoding: str = "") -> str:
             text = data.decode(name)
         except UnicodeError:
             continue
-        # Western European text is hardly ever valid Japanese with kana.
+        # Western European text is rarely valid Japanese with kana.
         if name == "utf-8" or _KANA.search(text):
             return text
     return data.decode("cp1252", errors="replace")
@@ -154,7 +155,7 @@ def _read_spreadsheet(path: Path, format_: str, defaults: Mapping[str, Any]) -> 
         raise
     except python_calamine.PasswordError:
         raise InvalidValue("is protected by a password.") from None
-    except BaseException as error:  # the library also raises panics, and these do not derive from Exception
+    except BaseException as error:  # the library's panics do not derive from Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
             raise
         raise InvalidValue("is damaged and cannot be read as a spreadsheet.") from None

@@ -1,6 +1,7 @@
 """Writes tables as CSV files and spreadsheets.
 
-Text never becomes a formula. In CSV, text that looks like a formula gets an apostrophe; spreadsheets have text cells.
+Text never becomes a formula: CSV files have an apostrophe before text that looks like one, and spreadsheets have text
+cells.
 """
 
 import csv
@@ -60,7 +61,7 @@ _PARTS: Final = {
 
 
 def write_csv(headers: Sequence[str], rows: Iterable[Sequence[Value]]) -> bytes:
-    """Write a table as UTF-8 CSV. Without its byte order mark, spreadsheets would assume another encoding."""
+    """Write a table as UTF-8 CSV. Spreadsheets need the byte order mark to recognize the encoding."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(headers)

@@ -243,7 +243,7 @@ def print_counts(run: Row) -> None:
 
 
 def print_rows(rows: Sequence[Row], count: int, run_id: int) -> None:
-    """Print the first rows of an action; `count` is the number of all its rows."""
+    """Print an action's first rows. `count` is the number of rows with this action."""
     table = Table(title_justify="left", show_edge=False, pad_edge=False)
     for column in ("Row", "Action", "Kind", "Title", "Line", "State", "Details"):
         table.add_column(column, justify="right" if column in ("Row", "Line") else "left")

@@ -133,7 +133,7 @@ def _make_row(row: Row, names: Names, locale: PageLocale) -> RowView:
 
 
 def _describe_dates(kind: Kind, event: Mapping[str, Any], locale: PageLocale) -> str:
-    """Return when an event takes place or, for a series, how many dates it has."""
+    """Return when an event takes place and, for a series, how many dates it has."""
     name, value = ("dates", event) if event["all_day"] else ("start_date", event["start_date"])
     start = value_text(kind, name, value, {}, locale)
     parts = [locale.text(N_("{days}, all day"), days=start) if event["all_day"] else start]
@@ -268,7 +268,7 @@ async def discard(console_request: ConsoleRequest) -> Response:
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
-    """Make a plan to undo a run, and redirect to this plan."""
+    """Plan to undo a run, and redirect to the plan."""
     return await _perform(console_request, requests.undo_run)
 
 
@@ -281,7 +281,7 @@ async def _perform(
 ) -> Response:
     """Perform an operation and redirect to the run that it returns.
 
-    If there is a conflict, explain it on the page.
+    If it fails with 400, 409 or 410, show the error on the run's page instead.
     """
     try:
         values = read_params(declared, raw or {})

@@ -1,4 +1,4 @@
-"""The loop that applies all plans: imports, undo and move-ins."""
+"""Applies the plans of imports, undo runs and move-ins in small transactions."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ from kalends.store.site_database import SiteDatabase
 
 # Maximum number of seconds to keep the site locked; a single row can take longer.
 MAX_SECONDS: Final = 0.08
-# Number of rows for which images are fetched together.
+# Fetch the images of this many rows together.
 WINDOW: Final = 50
 
 Progress = Callable[[int, int], None]
@@ -102,7 +102,7 @@ async def apply_rows(run: ImportRun, writer: RowWriter, progress: Progress | Non
 
 
 async def _begin_progress(run: ImportRun) -> int:
-    """Count the rows once, because they can be many. Return how many are left to apply."""
+    """Count the rows once, because there can be many. Return how many are left to apply."""
     async with run.open(writing=True) as tx:
         states = await import_tables.count_states(tx, run.run_id)
         settled = states.get("applied", 0) + states.get("failed", 0)
@@ -206,7 +206,7 @@ async def _begin(run: ImportRun) -> bool:
 
 
 async def _add_linked(tx: Transaction, run_id: int, numbers: Collection[int]) -> set[int]:
-    """Add the rows of new records to which the selected rows link; otherwise, an event could lose its venue."""
+    """Add the pending rows that the selected rows link to; otherwise, an event could lose its venue."""
     chosen, new = set(numbers), set(numbers)
     while new:
         rows = await import_tables.list_next_rows(tx, run_id, new)

@@ -25,11 +25,11 @@ from kalends.store.sql import Sql
 
 CSV, XLSX = FORMATS = ("csv", "xlsx")
 MAX_ROWS: Final = 10_000
-# The limit for callers with a role below contributor, because anyone can request exports at any time.
+# The limit for roles below contributor is lower, because anyone can request exports at any time.
 MAX_PUBLIC_ROWS: Final = 1_000
 MAX_CHARACTERS: Final = 30_000_000
 _CHUNK: Final = 500
-# The fields of a protected event that are public.
+# The public fields of a protected event.
 _PUBLIC_FIELDS: Final = frozenset(
     {IDENTITY, "title", "start_date", "start_time", "end_date", "end_time", "timezone", "status", "slug"}
 )
@@ -37,7 +37,7 @@ _VENUE_FIELDS: Final = tuple(name for name in TABLE_KINDS["events"] if name.star
 
 
 async def export_records(kind: Kind, context: OperationContext) -> Outcome:
-    """Return the complete list as a table. The table contains the same records as the list would for this caller."""
+    """Return the complete list as a table, with the records that the list shows to this caller."""
     format_ = context.values.get("format", CSV)
     rows = [row async for chunk in _read_chunks(kind, context) for row in chunk]
     _check_cells(kind, rows, format_)
@@ -107,7 +107,7 @@ async def _make_rows(kind: Kind, context: OperationContext, rows: list[Row]) -> 
 
 
 def _find_locked(context: OperationContext, rows: list[Row]) -> frozenset[int]:
-    """Return the protected events that the caller has neither unlocked nor may edit."""
+    """Return the IDs of protected events that the caller has not unlocked and may not edit."""
     locked = permissions.locked_ids(context, rows)
     return frozenset(
         row["id"] for row in rows if row["id"] in locked and not permissions.may_edit(context.actor, row)
@@ -172,7 +172,7 @@ def _make_links(row: Row, context: RenderContext) -> dict[str, Value]:
 
 
 def _join_names(names: list[str]) -> str:
-    """Join names with line breaks. End a single name with a line break if it contains a semicolon."""
+    """Join names with line breaks. A single name with a semicolon ends with one, so imports do not split it."""
     text = "\n".join(names)
     return f"{text}\n" if len(names) == 1 and ";" in text else text
 

@@ -1,7 +1,4 @@
-"""Compares imported records with stored ones, and decides on each field.
-
-This happens when planning and when applying.
-"""
+"""Compares imported records with stored ones and decides on each field, both when planning and when applying."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +84,7 @@ async def load_places(tx: Transaction, kind: str) -> PlaceIndex:
 
 
 def hold_back(rows: Iterable[PlanRow]) -> None:
-    """Hold back events that link to venues or organizers which still need a decision."""
+    """Hold back events whose venue or organizer still needs a decision."""
     planned = list(rows)
     places = [row for row in planned if row["action"] == "duplicate" and row["kind"] in PLACES.values()]
     undecided = {(row["kind"], row["identity"]): row["title"] for row in places}
@@ -107,7 +104,7 @@ def list_links(imported: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 async def list_new_terms(tx: Transaction, rows: Iterable[PlanRow]) -> list[PlanRow]:
-    """Return rows for the categories and tags that events use but that do not exist yet."""
+    """Return rows for new categories and tags that events use."""
     planned = [row for row in rows if row["kind"] in ("events", "series") and row.get("imported") is not None]
     found: list[PlanRow] = []
     for kind in TERMS:
@@ -311,7 +308,7 @@ MAX_NUMBER: Final = 10
 REMOVE: Final = "remove"
 WAIT: Final = "wait"  # the record may come back
 ASK: Final = "ask"  # too many records are missing
-KEEP: Final = "keep"  # the event is over, or outside the time span of the source
+KEEP: Final = "keep"  # the event is over or outside the source's time span, or the input is incomplete
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +320,7 @@ class MissingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Facts about the input, and the number of records that have been imported from the source so far."""
+    """Facts about the input, and the number of records imported from the source so far."""
 
     now: datetime
     is_complete: bool

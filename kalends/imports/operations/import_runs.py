@@ -32,7 +32,7 @@ class Draft:
     rows: Sequence[PlanRow]
     unchanged: int
     warnings: Sequence[Message]
-    absent: Sequence[Key] | None  # items missing from the input; None if that is unknown
+    absent: Sequence[Key] | None  # items missing from the input; None if their absence must not be counted
     question: Message | None = None  # what a person must confirm before the plan can be applied
 
 
@@ -116,7 +116,7 @@ async def decide_row(tx: Transaction, run_id: int, number: int, *, is_same: bool
 
 
 async def _release(tx: Transaction, run_id: int, row: Row) -> None:
-    """Release a row, so that it is applied with the plan, unless it waits for another decision."""
+    """Release a row to be applied with the plan, unless it waits for another decision."""
     imported = import_tables.decode(row["imported"]) if row["imported"] is not None else {}
     undecided = await find_undecided(tx, run_id, [row])
     reasons = [entry for entry in import_tables.decode(row["reasons"]) if entry["text"] != HELD]
@@ -163,7 +163,7 @@ async def confirm_run(tx: Transaction, run: Row) -> None:
 
 
 async def update_counts(tx: Transaction, run_id: int, **further: int) -> dict[str, int]:
-    """Store and return the number of rows by action and state. Unchanged records have no rows."""
+    """Store and return the number of rows by action and state. `same` counts unchanged records that have no row."""
     run = await fetch_run(tx, run_id)
     stored: dict[str, int] = import_tables.decode(run["counts"])
     same = further.get("same", stored.get("same", 0))
@@ -216,7 +216,7 @@ async def store_rows(
 ) -> None:
     """Store the rows of a plan in small transactions.
 
-    They replace rows that an interrupted attempt has left behind.
+    They replace rows that an interrupted attempt left behind.
     """
     numbered = [{"number": number, **row} for number, row in enumerate(rows, 1)]
     async with database.transaction(site_id, now, writing=True) as tx:
@@ -254,9 +254,9 @@ async def _store_plan(database: SiteDatabase, site_id: int, run_id: int, draft: 
 
 
 async def remember_input(tx: Transaction, run: Row) -> None:
-    """Remember a run's input if the run left nothing to do: if the same input comes again, no plan is needed.
+    """Remember a run's input if the run left nothing to do, to skip planning when the same input comes again.
 
-    But if a record was missing for the first time, or a row failed, the same input must be planned again.
+    If a record was missing for the first time or a row failed, the same input must be planned again.
     """
     if run["undoes"] is not None or await import_tables.has_unsettled_rows(tx, run["id"]):
         return

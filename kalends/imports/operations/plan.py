@@ -89,7 +89,7 @@ class Planner:
     def _is_same(self, item: Row, imported: ImportedRecord) -> bool:
         """Return whether a record is unchanged since the last fetch.
 
-        If the record was missing, it counts as changed.
+        A record counts as changed if it was missing often enough to be removed.
         """
         is_back = item["absences"] >= import_rows.MIN_ABSENCES
         return not is_back and import_rows.read_before(item) == import_rows.normalize_fields(imported)
@@ -325,7 +325,7 @@ REVERTED: Final = N_("The source no longer changes this date, so it follows its 
 MASS_DELETION: Final = N_(
     "{count} records are missing in the source at once. They are removed only if a person confirms it."
 )
-# Stands for the end of an endless series.
+# Used as the end of an endless series.
 LAST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
 

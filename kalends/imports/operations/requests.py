@@ -328,7 +328,7 @@ async def fetch_source(tx: Transaction, source_id: int | None) -> Row:
 async def fetch_changeable(context: OperationContext) -> Row:
     """Return the source in the path.
 
-    Raise if the source is a site that is moving in, because only commands change those.
+    Raise ApiError for a move-in, because only commands can change it.
     """
     row = await fetch_source(context.transaction, context.record_id)
     if row["kind"] == "tec":

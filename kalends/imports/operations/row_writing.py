@@ -1,4 +1,4 @@
-"""Applies one plan row, deciding again according to the current state of the record."""
+"""Applies one plan row and decides on its fields again, because the record may have changed since it was planned."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ class Applied:
     record_id: int | None
     warnings: tuple[Message, ...] = ()
     changes: Mapping[str, FieldChange] | None = None  # new decisions, if the record has changed since it was planned
-    is_done: bool = True  # False if the row needs another transaction
+    is_done: bool = True  # False if the row needs another step
 
 
 async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied:
@@ -105,7 +105,7 @@ async def _write_row(
 def _without_failed_image(
     context: OperationContext, imported: ImportedRecord
 ) -> tuple[ImportedRecord, list[Message]]:
-    """Import the record without its image if the image cannot be fetched."""
+    """Return the record and warnings. If its image could not be fetched, omit the image."""
     url = imported.values.get("image")
     fetched = context.fetched_images.get(url) if isinstance(url, str) else None
     message = getattr(fetched, "message", None)
@@ -472,7 +472,7 @@ def _match(
 
 
 def _find_first_day(rows: Sequence[Row]) -> datetime | None:
-    """Return when the first day with an upcoming event begins. All earlier events are past."""
+    """Return the start of the first day with an upcoming event. All earlier events are past."""
     first = min((row["slot"] for row in rows), default=None)
     return datetime.combine(first.date(), time.min) if first is not None else None
 

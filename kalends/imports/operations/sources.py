@@ -81,7 +81,7 @@ async def make_context(tx: Transaction, source: Row, library: Library | None = N
 # Fetching -----------------------------------------------------------------------------------------
 
 MAX_BYTES: Final = 10_000_000
-# Imports have a separate limit, so slow calendars do not delay other images.
+# Imports have a separate limit, so slow calendars do not delay images.
 MAX_CONCURRENT: Final = 4
 FETCH_TIMEOUT: Final = 30.0
 ACCEPT: Final = (
@@ -160,7 +160,10 @@ def _finish(response: "FetchResponse", into: BinaryIO) -> tuple[int, bytes]:
 
 
 def _is_compressed(response: "FetchResponse", into: BinaryIO) -> bool:
-    """Return whether the file is compressed, which no request allows. Raise for an encoding that is not supported."""
+    """Return whether the server compressed the file, although requests do not allow it.
+
+    Raise InvalidValue for an unsupported encoding.
+    """
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise InvalidValue("the remote server sent a compressed file that cannot be read; only gzip is supported.")

@@ -214,7 +214,7 @@ async def _compare(plan: UndoPlan, undone: Undone, row: Row) -> tuple[dict[str, 
 
 
 def find_edited(undone: Undone, current: Mapping[str, Any]) -> set[str]:
-    """Return the columns that have changed since the run."""
+    """Return the columns that have changed since the run. The time columns count as one."""
     edited = {
         name
         for name, value in undone.after.items()
@@ -229,7 +229,7 @@ def _describe(stored: object, before: object, now: object, decision: str) -> dic
 
 
 async def find_users(tx: Transaction, kind: Kind, record_id: int, undone: Sequence[int] = ()) -> list[Message]:
-    """Return why a venue, organizer or term must be kept: the reason is that events not in `undone` use it."""
+    """Return the reason to keep a venue, organizer or term if events other than `undone` use it."""
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
         count: int = await tx.fetch_value(
             Sql(
@@ -293,7 +293,7 @@ COLUMNS: Final[Mapping[str, LiteralString]] = {
 
 
 async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Applied:
-    """Undo a run's changes to one record, except for fields that were edited since."""
+    """Undo a run's changes to one record, except to fields that were edited since."""
     tx, facts = context.transaction, decode(row["imported"])
     if row["kind"] == USERS:
         return await _undo_account(tx, source, row)
@@ -310,8 +310,8 @@ async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Ap
     elif record is not None:
         warnings = await _undo_changes(context, kind, record, undone)
     if source["interval_minutes"] is None:
-        # If the same file is uploaded again, it must be compared with the state before the run. A subscription,
-        # however, would import again what people have undone.
+        # If the same file is uploaded again, it must be compared with the state before the run. For a
+        # subscription, this would import again what people have undone.
         await _reset_items(tx, source, undone, fields)
     return Applied(row["record_id"], tuple(warnings))
 
@@ -398,7 +398,7 @@ async def _reset_items(tx: Transaction, source: Row, undone: Undone, fields: Map
 
 
 async def _undo_account(tx: Transaction, source: Row, row: Row) -> Applied:
-    """Remove an account that the run created; restore the former values of any other account."""
+    """Remove an account that the run created, or restore the former values of another account."""
     user_id: int = row["record_id"]
     if not decode(row["imported"])["is_created"]:
         await _restore_account(tx, user_id, decode(row["changes"]))

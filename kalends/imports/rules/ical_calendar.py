@@ -24,7 +24,7 @@ from kalends.imports.rules.ical_zones import LocalMoment, OffsetSearch, Zones, r
 from kalends.imports.rules.import_records import ImportedRecord, ParsedSource, Rejection
 
 MAX_IDENTITY_LENGTH: Final = 500
-# A recurring event costs this much, plus one for each date that is computed.
+# The cost of a recurring event; each computed date adds one.
 BASE_COST: Final = 250
 MAX_COST: Final = 700_000
 
@@ -322,7 +322,7 @@ def _extend_span(times: Times, recurrence: Recurrence, reading: Reading) -> None
 
 
 def _read_or_reject(entry: Entry, reading: Reading, read: Callable[[], object], recurrence_id: str = "") -> bool:
-    """Read an event and return whether that succeeded. If it did not, reject the event with the reason."""
+    """Read an event, or reject it with the reason. Return whether it was read."""
     try:
         read()
     except InvalidValue as error:

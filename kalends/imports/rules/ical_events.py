@@ -92,7 +92,7 @@ def _read_geo_uri(text: str) -> tuple[float, float] | None:
 
 
 def read_organizer(event: Component) -> ImportedRecord | None:
-    """Return the organizer, or None without a name, because an email address must not become a public name."""
+    """Return the organizer. Return None if it has no name, because an email address must not become a public name."""
     found = event.first("ORGANIZER")
     name = _read_name(ical_zones.read_params(found).get("CN", "")) if found else ""
     if found is None or not clean_title(name) or "@" in name:
@@ -106,7 +106,7 @@ def leave_out_email(record: ImportedRecord) -> ImportedRecord:
 
 
 def _read_name(text: str) -> str:
-    """Return a name. Some programs percent-encode names, so decode it."""
+    """Return a name, decoded if a program percent-encoded it."""
     decoded = unquote(text) if "%20" in text else text
     return " ".join(decoded.strip("\"' ").split())[:MAX_NAME_LENGTH]
 
@@ -224,7 +224,7 @@ def _align_end(start: LocalMoment, end: LocalMoment, zones: Zones) -> LocalMomen
 
 
 def _find_whole_days(event: Component, times: Times) -> Times:
-    """Convert an event that lasts from midnight to midnight to whole days, if the event is marked as all-day."""
+    """Convert an event from midnight to midnight to whole days if it is marked as all-day."""
     is_marked = event.text("X-MICROSOFT-CDO-ALLDAYEVENT").upper() == "TRUE"
     if not is_marked or times.start.is_day or _is_inside_day(times.start.wall) or _is_inside_day(times.end.wall):
         return times

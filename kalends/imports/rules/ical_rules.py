@@ -17,10 +17,10 @@ from kalends.core.times import local_of
 
 MAX_RULE_LENGTH: Final = 500
 MAX_LISTED: Final = 500  # maximum number of dates in a series without a rule
-MAX_COUNTED: Final = 5_000  # the highest COUNT for which the last day is computed
+MAX_COUNTED: Final = 5_000  # the highest COUNT that is accepted
 MAX_YEARS: Final = 60
 MAX_TIMES: Final = 24  # maximum times per day
-# These parts have no effect.
+# Parts that have no effect with these values.
 _NEUTRAL: Final = {"RSCALE": ("GREGORIAN",), "SKIP": ("OMIT",)}
 _TIME_PARTS: Final = ("BYHOUR", "BYMINUTE", "BYSECOND")
 _DAY_PARTS: Final = ("BYYEARDAY", "BYWEEKNO")

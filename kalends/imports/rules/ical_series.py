@@ -17,7 +17,7 @@ from kalends.series.rules.series_slots import LAST_YEAR, Definition, Part, find_
 
 # Maximum number of dates from the start of a new series to the horizon. If there are more, skip the earliest.
 MAX_DATES: Final = 900
-HORIZON: Final = timedelta(days=25 * 31)  # covers at least all the months for which series dates are created
+HORIZON: Final = timedelta(days=25 * 31)  # covers all months for which series dates are created
 MAX_SLOTS: Final = 2_000  # limit for RDATE and, separately, for EXDATE
 MAX_WARNINGS: Final = 10
 MAX_COUNTED: Final = 2_000  # maximum number of dates to count
@@ -46,7 +46,7 @@ class SlotReader:
 
     zones: Zones
     start: LocalMoment
-    # Whether midnight stands for the time of day of the series. Some programs write a date as its day at midnight.
+    # Whether midnight means the start time of the series, because some programs write only the day of a date.
     means_days: bool = True
 
     def read(self, found: Property) -> list[datetime]:
@@ -77,7 +77,7 @@ class SlotReader:
 
 
 def find_last(recurrence: Recurrence) -> datetime | None:
-    """Return the last date of a series, or a time shortly after it. Return None if the series has no end."""
+    """Return the last date of a series, or an upper bound; None if the series has no end."""
     rule, start = recurrence.rule, recurrence.start
     last = max([start, *recurrence.added])
     if rule is None:

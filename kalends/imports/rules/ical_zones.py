@@ -46,7 +46,7 @@ class Moment:
 
 
 def read_params(found: Property) -> dict[str, str]:
-    """Return a property's parameters with uppercase names. Of a list, return only the first value."""
+    """Return a property's parameters with uppercase names. If a parameter has several values, return the first."""
     if not found.params or len(found.params) > MAX_PARAMS:
         return {}
     try:
@@ -186,7 +186,7 @@ class UnknownZone(InvalidValue):
 
 @dataclass(frozen=True, slots=True)
 class LocalMoment:
-    """A day or a time in a tzdata zone. A day has a zone only if the source states one."""
+    """A day or a time in a tzdata zone. If `zone` is None, a day is in the site's zone, and a time is in UTC."""
 
     wall: datetime
     zone: str | None
@@ -203,7 +203,7 @@ class Zones:
         self._given = default
         named = calendar.text("X-WR-TIMEZONE") or calendar.text("TIMEZONE-ID")
         self.default = default or self._find(named) or self._find_only()
-        # The zone in which to show instants. UTC counts only if requested, because programs without zone support
+        # The zone for showing instants. UTC counts only if requested, because programs without zone support
         # write UTC.
         self.shown = self.default if default or self.default not in _UTC_NAMES else None
 
@@ -272,7 +272,7 @@ def _read_zone(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Onset:
-    """The local time at which an offset begins to apply."""
+    """The local time when an offset takes effect."""
 
     wall: datetime
     offset: timedelta

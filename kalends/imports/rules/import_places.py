@@ -1,4 +1,4 @@
-"""Venues and organizers to which events link: their identities in a source, and stored records with similar names."""
+"""Venues and organizers that events link to: their identities in a source, and stored records with similar names."""
 
 import hashlib
 import re
@@ -13,8 +13,8 @@ from kalends.imports.rules.import_records import ImportedRecord
 
 # Two names must be at least this similar to be proposed as the same place.
 _NEAR: Final = 0.88
-# Different numbers mean different places if a name has fewer letters (“Room 2”) or only one word (“Gymnasium 2”). In
-# other names, numbers are house numbers.
+# Different numbers mean different places if a name has fewer letters than this (“Room 2”) or only one word
+# (“Gymnasium 2”). In other names, numbers are house numbers.
 _MIN_LETTERS: Final = 8
 _PREFIX: Final = 4  # names are compared only if they share the first letters of a word
 _MAX_COMPARED: Final = 200
@@ -125,7 +125,7 @@ Meant = dict[tuple[str, str], str]
 class Places:
     """Collects the places in a table.
 
-    A place refers to another one if only that one has its name and more details.
+    If exactly one other place has the same name and more details, a place refers to it.
     """
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ def _fold_values(record: ImportedRecord) -> dict[str, str]:
 
 
 def resolve(links: Links, meant: Meant) -> Links:
-    """Replace each identity in an event's links with the place that it refers to."""
+    """Replace each identity in an event's links with the identity that it refers to."""
     return {
         name: list(dict.fromkeys(meant[_KINDS[name], identity] for identity in identities))
         for name, identities in links.items()

@@ -34,7 +34,7 @@ class ImportedRecord:
     warnings: Sequence[Message] = ()  # about data that cannot be imported
     is_linked: bool = False  # created for the events that link to the record, and published with these events
     question: Message | None = None  # why a person must review the record before it is imported
-    dates: int | None = None  # number of dates in a series; None if it has no end
+    dates: int | None = None  # number of dates in a series; None if it is endless or too long to count
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -59,7 +59,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSource:
-    """A source's content. The records are in the order in which they must be written."""
+    """A source's content. The records are in writing order."""
 
     records: Sequence[ImportedRecord]
     rejections: Sequence[Rejection] = ()
@@ -76,7 +76,7 @@ class ParsedSource:
 
 # Prefix for columns that cannot be set by a parameter.
 COLUMN_PREFIX: Final = "columns."
-# Parameters that have a meaning only together.
+# Parameters that only make sense together.
 TIME_FIELDS: Final = ("start_date", "end_date", "timezone", "all_day", "rule")
 
 
@@ -99,7 +99,7 @@ def select_fields(imported: ImportedRecord, names: Collection[str]) -> ImportedR
 
 
 def group_of(field: str) -> str:
-    """Return the group of a field. The time fields form one group, because they need a common decision."""
+    """Return the group of a field. The time fields form one group, because they are decided together."""
     return "times" if field in TIME_FIELDS else field
 
 

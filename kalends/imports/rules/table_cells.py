@@ -168,7 +168,7 @@ class Moment:
 
 
 def read_moment(cell: Cell, order: str) -> Moment | None:
-    """Read a date with an optional time, or None if the cell is empty. `order` applies to dates such as 1/2/2026."""
+    """Read a date with an optional time; None if the cell is empty. `order` applies to dates such as 1/2/2026."""
     if isinstance(cell, datetime):
         rounded = _round(cell)
         return Moment(rounded.date(), rounded.time() if rounded.time() != time() else None)
@@ -274,7 +274,7 @@ def _read_japanese(text: str, _: str) -> tuple[date, str] | None:
 
 
 def _read_numeric(text: str, order: str) -> tuple[date, str] | None:
-    """Read 16.11.2026 or 16/11/2026. With dots, the day comes first; otherwise, a number above 12 is the day."""
+    """Read a date such as 16/11/2026. With dots, the day is first. Otherwise, values above 12 or `order` decide."""
     match = _NUMERIC.match(text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""The columns of tables by kind and field, and the fields that column headers in eight languages stand for."""
+"""The columns of tables by kind and field, and the meanings of column headers in eight languages."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,7 +84,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Field]]] = {
 }
 
 
-# The fields that table headers stand for.
+# The meanings of table headers.
 
 # Marks a column that is not imported.
 IGNORED: Final = ""
@@ -95,7 +95,7 @@ REPEATABLE: Final = frozenset({"categories", "tags", "organizer"})
 
 
 def normalize(header: str) -> str:
-    """Ignore a header's case and accents, and remove punctuation."""
+    """Return a header in lower case, without accents and punctuation."""
     return " ".join(re.sub(r"[\W_]+", " ", fold(header)).split())
 
 
@@ -119,7 +119,7 @@ def _add(found: dict[str, tuple[str, frozenset[str]]], name: str, field: str, la
 
 
 def find_field(kind: str, header: str) -> tuple[str, frozenset[str]]:
-    """Return a header's field, and the languages in which the header has this meaning. IGNORED means no field."""
+    """Return a header's field and the languages in which it has this meaning. IGNORED means no field."""
     synonyms, name = list_synonyms(kind), normalize(header)
     unknown = (IGNORED, frozenset[str]())
     return synonyms.get(name) or synonyms.get(name.removeprefix(PREFIXES[kind])) or unknown
@@ -141,9 +141,6 @@ def guess_kind(texts: Iterable[str]) -> str:
 
 
 def guess_language(kind: str, texts: Iterable[str]) -> str:
-    """Guess the language of most headers.
-
-    In a tie, use the first of these languages; English comes before all others.
-    """
+    """Guess the language of most headers. In a tie, use the first language in `ORDER`, which begins with English."""
     languages = [language for text in texts for language in find_field(kind, text)[1]]
     return max(ORDER, key=languages.count)

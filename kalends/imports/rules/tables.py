@@ -48,7 +48,7 @@ class PreviewRow(TypedDict):
 
 
 class TableReading(NamedTuple):
-    """A table: its columns, records and rejections, and a preview in which invalid cells are marked."""
+    """A table: its columns, records and rejections, and a preview that marks invalid cells."""
 
     columns: list[Column]
     source: ParsedSource
@@ -112,7 +112,7 @@ class _Reader:
             self.preview.append(_make_preview(table, row, read, problem))
 
     def list_records(self) -> list[ImportedRecord]:
-        """Return all records, starting with the places to which events link."""
+        """Return all records, starting with the places that events link to."""
         meant = self.places.find_meant()
         events = [replace(record, links=resolve(record.links, meant)) for record in self.records]
         return [*self.places.list_records(meant), *events]
@@ -205,7 +205,7 @@ def _trim(row: list[Cell]) -> list[Cell]:
 
 
 def _find_header_row(rows: list[list[Cell]], mapping: Mapping[str, str]) -> int:
-    """Return the index of the header row. It is the row near the top with the most known headers."""
+    """Return the index of the header row: the row near the top with the most known headers."""
     known = [
         (sum(1 for cell in row if _is_header(cell, mapping)), -index)
         for index, row in enumerate(rows[:_MAX_ROWS_BEFORE_HEADER])

@@ -77,7 +77,7 @@ async def find_source(tx: Transaction, source_id: int) -> Record | None:
 async def list_runs(
     tx: Transaction, *, source_id: int | None = None, before: int | None = None, limit: int = 50
 ) -> list[Record]:
-    """Return runs older than a run ID, for one or all sources, newest first."""
+    """Return runs, newest first, optionally only of one source and only before a run ID."""
     of_source = Sql("AND r.source_id = ?", source_id) if source_id is not None else Sql("")
     earlier = Sql("AND r.id < ?", before) if before is not None else Sql("")
     return await tx.fetch_all(Sql(RUNS, tx.site.id) + of_source + earlier + Sql("ORDER BY r.id DESC LIMIT ?", limit))
@@ -88,7 +88,7 @@ async def find_run(tx: Transaction, run_id: int) -> Record | None:
 
 
 async def find_busy_run(tx: Transaction, source_id: int) -> int | None:
-    """Return the ID of the run of a source that is being planned or applied, or None."""
+    """Return the ID of the source's run that is being planned or applied, or None."""
     busy = "WHERE site_id = ? AND source_id = ? AND state IN ('planning', 'applying')"
     run_id: int | None = await tx.fetch_value(Sql("SELECT max(id) FROM import_runs " + busy, tx.site.id, source_id))
     return run_id
@@ -101,7 +101,7 @@ async def list_pending_numbers(tx: Transaction, run_id: int, actions: Sequence[s
 
 
 async def count_pending(tx: Transaction, run_id: int, numbers: Collection[int] | None = None) -> int:
-    """Count the rows that are left to apply: all, or those with these numbers."""
+    """Count the rows left to apply, or only the rows with these numbers."""
     pending = Sql("FROM import_rows WHERE site_id = ? AND run_id = ? AND state = 'pending'", tx.site.id, run_id)
     if numbers is not None:
         pending += Sql(" AND number = ANY(?)", list(numbers))

@@ -221,7 +221,7 @@ async def change_row(tx: Transaction, row: Record, values: Columns) -> None:
 async def list_next_rows(
     tx: Transaction, run_id: int, numbers: Collection[int] | None, limit: int | None = None
 ) -> list[Record]:
-    """Return the next pending rows, in order. If `numbers` is given, return only these rows, even undecided ones."""
+    """Return the next pending rows, in order. If `numbers` is given, return only these rows, even waiting ones."""
     chosen = Sql("AND state = 'pending'")
     if numbers is not None:
         chosen = Sql("AND state IN ('pending', 'waiting') AND number = ANY(?)", list(numbers))
@@ -254,7 +254,7 @@ async def _list_rows_by_key(tx: Transaction, run_id: int, keys: Collection[tuple
 
 
 async def list_linking_rows(tx: Transaction, run_id: int, kind: str, identity: str) -> list[Record]:
-    """Return the waiting rows of events that link to a venue or organizer, but need no decision themselves."""
+    """Return waiting rows that link to a venue or organizer and are not possible duplicates themselves."""
     link = "venue" if kind == "venues" else "organizer"
     waiting = Sql(SELECT_ROWS + OF_RUN + " AND state = 'waiting' AND action <> 'duplicate'", tx.site.id, run_id)
     linking = Sql("AND imported -> 'links' -> ?::text @> to_jsonb(?::text) ORDER BY number", link, identity)
@@ -262,7 +262,7 @@ async def list_linking_rows(tx: Transaction, run_id: int, kind: str, identity: s
 
 
 async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
-    """Return the source's records that users have declared different from an event, with the IDs of the events."""
+    """Return the source's records with the IDs of the stored records that users declared different."""
     query = (
         "SELECT r.kind, r.identity, r.recurrence_id, r.different_from FROM import_rows r "
         "JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id "

@@ -247,7 +247,7 @@ class Crawl:
                 last_total = read_total(answer.headers)
 
         await self.for_each("", range(2, last_page + 1), read)
-        # Store the number of valid pages: if the list got shorter, the snapshot still holds further pages of an
+        # Store the number of valid pages: if the list got shorter, the snapshot still holds extra pages from an
         # earlier crawl.
         self.keep(address, replace(first, headers={**first.headers, "x-wp-totalpages": str(last_page)}))
         return ListState((total, last_total), modified, hashes)
@@ -430,7 +430,7 @@ class Crawl:
     async def read_file(self, url: str) -> None:
         """Fetch an image.
 
-        If its URL starts with the old site's home address, use the address of the crawl instead.
+        If its URL starts with the old site's home address, replace this part with the address used for the crawl.
         """
         home = self.snapshot.read_fact("home") or self.site.url
         target = self.site.url + url.removeprefix(home) if url.startswith(home + "/") else url
@@ -444,7 +444,7 @@ class Crawl:
     # Helpers ------------------------------------------------------------------------------------
 
     async def for_each[T](self, step: str, entries: Sequence[T], read: Callable[[T], Awaitable[None]]) -> None:
-        """Read entries concurrently and stop at the first failure. Without a step name, no progress is shown."""
+        """Read entries concurrently and stop at the first failure. If `step` is empty, report no progress."""
         remaining = iter(entries)
         done = 0
 

@@ -1,4 +1,4 @@
-"""Applying a move-in plan to records, settings, ID counters and addresses."""
+"""Applies a move-in plan to records, settings, ID counters and addresses."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -88,7 +88,7 @@ async def plan(
     options: Mapping[str, Any],
     input_hash: bytes,
 ) -> int:
-    """Store a run's plan and return its number. If there is nothing to do, the run's status is `unchanged`."""
+    """Store a run's plan and return its number. If there is nothing to do, its state is `unchanged`."""
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         source = await require_source(tx, source_id)
         items = {(row["kind"], row["identity"]): row for row in await import_tables.list_items(tx, source_id)}
@@ -175,7 +175,7 @@ def compare(
 def _find_kind(identity: str, move_in: MoveIn) -> str:
     """Return a rejected record's kind.
 
-    Images are identified by an address or `file-…`; all other identities are events.
+    An image's identity is in `image_urls` or begins with `file-`; any other identity belongs to an event.
     """
     return "media" if identity in move_in.image_urls or identity.startswith("file-") else "events"
 

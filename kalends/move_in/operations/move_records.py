@@ -35,7 +35,7 @@ MAX_TRIES: Final = 100
 # The `fingerprint` of an item whose account existed before the move-in.
 MATCHED: Final = "matched"
 TRASH_FIELDS: Final = frozenset({"columns.trashed_status", "columns.trashed_at"})
-# Always written, even if unchanged; otherwise the import's time would replace the modification time on the old site.
+# Always written, even if unchanged; otherwise the import's time would replace the old site's modification time.
 MODIFIED: Final = "columns.modified_utc"
 
 

@@ -51,7 +51,7 @@ class Snapshot:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a file, or create it readable only by its owner."""
+        """Open or create a file, and let only its owner read it."""
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)
         connection = sqlite3.connect(path, isolation_level=None)

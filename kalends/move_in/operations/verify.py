@@ -1,7 +1,7 @@
 """Compares everything imported with the snapshot: records as shown by the API, addresses and files.
 
-A difference can have three explanations: the plan warned of it, the old API shows a value in another form than the
-stored one, or the server has changed the record since the import, for example to publish it on schedule.
+A difference can have three explanations: the plan warned of it, the old site shows a cost in the wrong currency, or
+the server has changed the record since the import, for example to publish it on schedule.
 """
 
 import hashlib
@@ -153,7 +153,7 @@ def _name_cause(difference: Difference, expected: Expectation) -> Difference:
 async def _explain_own_changes(
     tx: Transaction, expected: Expectation, differences: Sequence[Difference]
 ) -> list[Difference]:
-    """Explain changes that the server made to records which people have not edited since the import."""
+    """Explain changes that the server made to records that people have not edited since the import."""
     keys = {(entry.kind, expected.ids.get((entry.kind, entry.identity), 0)) for entry in differences}
     changed = await import_tables.list_own_changes(tx, list(keys))
 
@@ -298,7 +298,7 @@ def _compare_links(expected: Expectation, record: ImportedRecord, row: Row) -> I
 def _compare_shown(
     expected: Expectation, record: ImportedRecord, row: Row, shown: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """Compare the record with the unconverted responses of the old API."""
+    """Compare what the API shows with the record and with the old API's responses."""
     if "date_utc" in record.values:
         yield from differ(record, "date_utc", record.values["date_utc"], shown["date_utc"])
     if record.kind != "events":

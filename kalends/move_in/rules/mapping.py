@@ -139,7 +139,7 @@ def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
 
 
 def _order(mapped: list[ImportedRecord], files: list[ImportedRecord], lost: set[str]) -> Iterator[ImportedRecord]:
-    """Yield the records in the order in which to write them; images from texts follow the library images."""
+    """Yield the records in writing order; images from texts follow the library images."""
     for kind in old_records.KINDS:
         for record in [*mapped, *files]:
             if record.kind == kind and not (kind == "media" and record.identity in lost):
@@ -157,7 +157,7 @@ def _list_urls(media: Mapping[int, JsonObject]) -> dict[str, str]:
 
 
 def _check_files(exchanges: Exchanges, urls: Mapping[str, str]) -> Iterator[Rejection]:
-    """Yield the images whose files were requested but could not be fetched."""
+    """Yield a rejection for each image whose file could not be fetched."""
     for identity, url in urls.items():
         exchange = exchanges.find(url)
         if exchange is not None and exchange.status != 200:
@@ -172,7 +172,7 @@ def _check_files(exchanges: Exchanges, urls: Mapping[str, str]) -> Iterator[Reje
 
 
 def _find_unreadable(exchanges: Exchanges) -> Iterator[Rejection]:
-    """Yield the events that the site refuses to return. A 404 or 410 means that there is no such event."""
+    """Yield a rejection for each event that the site refuses to return. A 404 or 410 means that it does not exist."""
     for exchange in exchanges.list(f"{WP_COLLECTIONS['events']}/"):
         if exchange.status not in (200, 404, 410):
             identity = old_records.last_segment(exchange.address)

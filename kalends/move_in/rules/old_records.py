@@ -31,7 +31,7 @@ from kalends.move_in.rules.exchanges import (
     read_object,
 )
 
-# Kinds in the order in which they are written.
+# Kinds in writing order.
 KINDS = ("users", "categories", "tags", "media", "venues", "organizers", "events")
 
 _MEDIA_REFERENCE = re.compile(r"(?<=[\"'])media:([a-z0-9-]+)(?=[\"'])")
@@ -94,8 +94,7 @@ class MoveInWarning:
 class MoveIn:
     """A site's records in writing order, and everything else to import.
 
-    A record in the trash has the status `trash`. Create it as a draft, so other records can refer to it, and move it
-    to the trash after writing all records.
+    A record in the trash has the status `trash`.
     """
 
     site: SiteFacts
