@@ -1,6 +1,6 @@
 """Merge two users' changes to the same record, field by field.
 
-A form submits the revision with which it was rendered. If the record has a newer revision, the view calls `merge`.
+A form submits the revision that it was rendered with. If the record has a newer revision, the view calls `merge`.
 Fields that only one user changed are merged. For fields that both users changed, `show_conflict` asks the user to
 choose a value. The conflict page posts to the form's URL, where `read_choices` returns the parameters to save.
 """
@@ -48,7 +48,7 @@ class FieldConflict:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The result of a merge: parameters to save, fields that others changed, and fields that both users changed."""
+    """The result of a merge: parameters to save, fields merged from other users' changes, and conflicting fields."""
 
     values: dict[str, Any]
     merged_names: list[str]

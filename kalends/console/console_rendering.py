@@ -257,7 +257,7 @@ async def _serve(console_request: ConsoleRequest) -> Response:
 
 
 def _find_other_host(console_request: ConsoleRequest) -> str:
-    """Return this page's URL on the site's main host, to which passkeys and cookies belong, if it is another host."""
+    """Return this page's URL on the site's main host, which passkeys and cookies need; empty to stay on this host."""
     base_url = console_request.site.base_url or console_request.state.base_url
     if not base_url or urlsplit(base_url).netloc.lower() == console_request.authority:
         return ""

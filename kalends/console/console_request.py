@@ -219,7 +219,7 @@ def form_error(error: ApiError) -> Message:
 
 
 def _without_name(message: Message) -> Message:
-    """Return the problem of a parameter without the parameter's name, because the form shows it next to the field."""
+    """Return a message without the parameter's name, because the form shows the message beside the field."""
     problem = message.values.get("problem") if message.text == errors.FOR_PARAM else None
     return problem if isinstance(problem, Message) else message
 
@@ -247,8 +247,8 @@ def is_confirmed(console_request: ConsoleRequest) -> bool:
 def require_confirmed(console_request: ConsoleRequest, next_path: str = "") -> Response | None:
     """Return a redirect to the identity confirmation page, or None if confirmation is not necessary.
 
-    `next_path` is the page to open next, by default the requested page. The redirect loses a submitted form.
-    Therefore the page with the form must already require confirmation.
+    `next_path` is the page to open next, by default the requested page. A redirect loses the submitted form, so
+    the page with the form must already require confirmation.
     """
     if is_confirmed(console_request):
         return None

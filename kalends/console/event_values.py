@@ -293,7 +293,7 @@ def _linked_params(picks: Sequence[Pick], new: Mapping[str, str], name: str) -> 
 
 
 def make_originals(values: EventValues) -> dict[str, Any]:
-    """Return the parameters with which the form is rendered. They serve to detect changes."""
+    """Return the parameters that the form starts with, to detect changes later."""
     params = {**to_params(values), **{name: getattr(values, name) for name in IMAGE_PARAMS}}
     return {name: digest(value) if name in HASHED else value for name, value in params.items() if value}
 

@@ -73,7 +73,7 @@ class RecordForm:
     texts: Texts
     groups: tuple[FieldGroup, ...]
     event_filter: str  # the parameter that selects events by record
-    columns: tuple[tuple[str, str], ...] = ()  # additional columns of the table, as pairs of column and heading
+    columns: tuple[tuple[str, str], ...] = ()  # extra table columns, as (column, heading) pairs
 
     @property
     def path(self) -> str:
@@ -304,8 +304,7 @@ def read_submitted(form: RecordForm, submitted: Mapping[str, Any]) -> dict[str, 
 def find_changes(form: RecordForm, texts: Mapping[str, str], current: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters whose text differs from the current text.
 
-    Unchanged parameters are not sent. Thus derived values stay derived, and changes by other users are not
-    overwritten.
+    Omitting unchanged parameters keeps derived values derived, and does not overwrite other users' changes.
     """
     # A publication date cannot be removed, so ignore an empty one.
     return {

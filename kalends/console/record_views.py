@@ -260,7 +260,7 @@ def read_id(console_request: ConsoleRequest) -> int:
 
 
 def read_revision(console_request: ConsoleRequest) -> int | None:
-    """Return the revision with which the form was rendered, or None if the form did not send it."""
+    """Return the revision that the form was rendered with, or None if the form did not send it."""
     return parse_id(console_request.form_text("base_revision"))
 
 
@@ -282,7 +282,7 @@ async def perform_on_record(console_request: ConsoleRequest, operation: Any) -> 
 
 
 def make_map_url(console_request: ConsoleRequest, texts: Mapping[str, str]) -> str:
-    """Return the URL of a map of a venue, or "" if there is no position or no tile server."""
+    """Return the URL of a venue's map, or "" if there is no position or no tile server."""
     latitude, longitude = texts.get("geo_lat", ""), texts.get("geo_lng", "")
     if not (console_request.map_settings.tiles_url and latitude and longitude):
         return ""
@@ -380,7 +380,7 @@ async def show_merge(console_request: ConsoleRequest) -> Response:
 
 
 async def merge(console_request: ConsoleRequest) -> Response:
-    """Merge the record. A large merge uses several transactions, so that other users can write in between."""
+    """Merge the record. A large merge uses several transactions, to let other users write in between."""
     form = find_form(console_request)
     values = read_params((INTO,), console_request.form)
     outcome = None

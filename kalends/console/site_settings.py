@@ -84,7 +84,7 @@ def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
 
 @cache
 def list_zones() -> tuple[str, ...]:
-    """Return UTC, and the current names of time zones that stand for a place."""
+    """Return UTC, and the current names of time zones named after places."""
     return ("UTC", *sorted(name for name in zone_names() if name.startswith(REGIONS) and read_zone(name) == name))
 
 
@@ -370,7 +370,7 @@ async def _announce_address(console_request: ConsoleRequest, tx: Transaction, fo
 
 
 def _find_risks(console_request: ConsoleRequest, changed: Mapping[str, str]) -> dict[str, Message]:
-    """Return the problems with a new address that is not confirmed, and with a file that was not uploaded."""
+    """Return problems: a new address that is not confirmed, or a selected file that was not uploaded."""
     problems: dict[str, Message] = {}
     if "base_url" in changed and console_request.form_text("confirm_base_url") != "true":
         problems["base_url"] = Message("Check the box to confirm the new address.")
@@ -392,7 +392,7 @@ def _read_query(console_request: ConsoleRequest) -> dict[str, str]:
 
 
 def _make_version(values: Mapping[str, str]) -> str:
-    """Return a hash of the settings. It serves to detect concurrent edits."""
+    """Return a hash of the settings, to detect concurrent edits."""
     return blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
 
 

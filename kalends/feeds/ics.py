@@ -1,7 +1,7 @@
 """Write iCalendar (RFC 5545 and 7986). Equal records produce identical bytes.
 
-UID never changes. SEQUENCE increases with every change to the time, place, status or state. A time is written in the
-event's zone if all clients derive the same instant from it, otherwise in UTC.
+UID never changes. SEQUENCE increases with every change to the time, place, post status or event status. A time is
+written in the event's zone if all clients derive the same instant from it, otherwise in UTC.
 """
 
 import re
@@ -28,7 +28,7 @@ _REST_OF_UTF8: Final = re.compile(rb"(?s).{1,%d}(?![\x80-\xbf])" % (MAX_LINE_OCT
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSAFE_IN_URI: Final = re.compile(r"[\x00-\x1f\x7f\"]")
 _IANA_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
-# iCalendar has no equivalent for the other states; titles and descriptions mention them.
+# iCalendar has no equivalent for the other event statuses; titles and descriptions mention them.
 STATUSES: Final = {CANCELLED: "CANCELLED", POSTPONED: "TENTATIVE"}
 MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp",
                       "gif": "image/gif", "avif": "image/avif", "svg": "image/svg+xml"}  # fmt: skip
@@ -91,7 +91,7 @@ def end_calendar() -> str:
 
 
 def write_event(event: Event, sequence: int, marked_title: str = "") -> str:
-    """Write an event as shown to anonymous visitors. `marked_title` is the title marked with the event's state."""
+    """Write an event as shown to anonymous visitors. `marked_title` includes the event status."""
     return write_component(event, sequence, marked_title, event.uid, format_times(event))
 
 
@@ -269,7 +269,7 @@ def format_address(venue: Venue) -> str:
 
 
 def address_lines(venue: Venue) -> tuple[str, ...]:
-    """Return a venue's address as lines, in the order of its country."""
+    """Return a venue's address as lines, in the order that its country uses."""
     return format_lines(venue.address, venue.zip, venue.city, venue.stateprovince, venue.country)
 
 

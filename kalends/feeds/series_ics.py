@@ -87,7 +87,7 @@ def _describe_optional(event: Event | None) -> tuple[object, ...]:
 
 
 DAY: Final = timedelta(days=1)
-# For endless rules, the time zone is described for this many years after the last date with an event.
+# For endless rules, VTIMEZONE covers this many years after the last date with an event.
 ZONE_YEARS: Final = 20
 UTC_NAME: Final = "Etc/UTC"  # written with a VTIMEZONE, like other zones
 # A rule that ends later gets no UNTIL, because the last day might have no UTC equivalent.
@@ -96,7 +96,7 @@ LAST_UNTIL: Final = date(9000, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class SeriesDate:
-    """A public series date. `title` is marked with the event's state."""
+    """A public series date. `title` includes the event status."""
 
     slot: datetime
     event: Event
@@ -112,7 +112,7 @@ class SeriesCalendar:
     removed: Sequence[datetime]
     created_until: datetime | None
     sequence: int
-    titles: Mapping[str, str]  # section titles marked with their state, by UID
+    titles: Mapping[str, str]  # section titles including the event status, by UID
 
 
 @dataclass(frozen=True, slots=True)

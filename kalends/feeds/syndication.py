@@ -19,7 +19,7 @@ RSS_TYPE: Final = "application/rss+xml; charset=utf-8"
 ATOM_TYPE: Final = "application/atom+xml; charset=utf-8"
 JSON_TYPE: Final = "application/feed+json; charset=utf-8"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Changes to these fields increase SEQUENCE. Subscribers need them in addition to times and places.
+# Changes to these fields increase SEQUENCE. JSON Feed lists them besides the times and places.
 _STATE: Final = Plain(row for row in EVENT_FIELDS if row.in_sequence)
 
 
@@ -35,7 +35,7 @@ class Channel:
 class Item:
     """An event with its time and place formatted in the feed's language.
 
-    `marked_title` is the title marked with the event's state.
+    `marked_title` is the title including the event status.
     """
 
     event: Event

@@ -17,7 +17,7 @@ FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(2100, 1, 1, tzinfo=UTC)
 # No zone changes its offset and reverts within this time.
 SEARCH_STEP: Final = timedelta(days=4)
-# If the last change is older than this many years, the current observance starts this many years back.
+# How many years before the first event to look for the zone's last change; the first observance starts no earlier.
 YEARS_BACK: Final = 1
 
 

@@ -22,7 +22,7 @@ from kalends.store import Row, job_queue
 from kalends.store.change_log import encode_columns
 from kalends.store.database import Transaction
 
-# After a fetch, a source is not fetched again for this long.
+# How long to wait before fetching a source again.
 FRESH_PERIOD: Final = timedelta(hours=1)
 MAX_TITLE_LENGTH: Final = 200
 
@@ -190,7 +190,7 @@ def _hash_url(url: str) -> bytes:
 
 
 def _build_title(file_name: str) -> str:
-    """Derive a title from a file name. If the name is unusable, the image must be added all the same."""
+    """Derive a title from a file name; "" if the name is unusable, because this must not prevent adding the image."""
     stem = file_name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     try:
         return clean_plain((stem[0] or stem[2])[:MAX_TITLE_LENGTH], MAX_TITLE_LENGTH)

@@ -122,7 +122,7 @@ async def add_files(
     login: str,
     on_progress: Callable[[int], None],
 ) -> BulkAddResult:
-    """Add images in a separate transaction each, so an interrupted run can be repeated."""
+    """Add each image in a separate transaction, so an interrupted run can be repeated."""
     async with database.transaction(site, utc_now(), writing=False) as tx:
         user_id, site_id = await require_user(tx, login), tx.site.id
     result = BulkAddResult()

@@ -27,7 +27,7 @@ REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
 
 
 async def claim(tx: Transaction, names: Sequence[str]) -> None:
-    """Reserve files for a record that is about to refer to them; raise 503 if one of the files is being deleted."""
+    """Reserve files for a record that is about to reference them; raise 503 if one of the files is being deleted."""
     deleting = "site_id = ? AND name = ANY(?) AND deleting_since > clock_timestamp() - ?::interval"
     query = "SELECT EXISTS (SELECT FROM orphan_files WHERE " + deleting + ")"
     if await tx.fetch_value(Sql(query, tx.site.id, list(names), DELETION_TIMEOUT)):
@@ -45,7 +45,7 @@ async def release(tx: Transaction, names: Sequence[str]) -> None:
 
 
 async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
-    """Return the given files to which no record has referred since the cutoff."""
+    """Return the given files that no record has referenced since the cutoff."""
     rows = await tx.fetch_all(
         Sql("SELECT f.name")
         + _unreferenced(tx, names)
@@ -56,7 +56,7 @@ async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) 
 
 
 async def mark_for_deletion(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
-    """Mark the given files to which no record has referred since the cutoff; return them for the caller to delete."""
+    """Mark the given files that no record has referenced since the cutoff; return them for the caller to delete."""
     rows = await tx.fetch_all(
         Sql("INSERT INTO orphan_files (site_id, name, since, deleting_since) SELECT ?, f.name, ?, clock_timestamp()",
             tx.site.id, tx.now)

@@ -26,7 +26,7 @@ STATE_LABELS: Final = {
     MOVED_ONLINE: N_("Moved online"),
     SOLD_OUT: N_("Sold out"),
 }
-# The style and the icon of each badge. A scheduled event has none.
+# Each badge's style and icon. Scheduled events have no badge.
 _STYLES: Final = {
     CANCELLED: ("is-negative", "×"),
     POSTPONED: ("is-warning", "→"),
@@ -42,7 +42,7 @@ class Badge:
     label: str
     style: str = ""
     is_cancelled: bool = False  # strikes out the title
-    icon: str = ""  # replaces the label where there is little room
+    icon: str = ""  # replaces the label where space is tight
 
 
 def make_state_badge(event_status: str, translate: Translate) -> Badge | None:
@@ -127,7 +127,7 @@ class Card:
     longitude: float | None
     state: Badge | None = None  # None if the event is scheduled
     repeats: str = ""  # for screen readers, if the event belongs to a series
-    dates: str = ""  # the rule of the series and the number of its further dates, if the list hides them
+    dates: str = ""  # the series' rule and how many of its dates the list hides; empty if none
     series_url: str = ""
 
 
@@ -163,7 +163,8 @@ def read_title(html: str) -> str:
 def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False, names_zone: bool = False) -> When:
     """Format an event's times for readers in `zone`; `long` adds the year.
 
-    The event's zone is named if its time differs there, or if `names_zone` because readers may be elsewhere.
+    Include the event's time zone if its UTC offset differs from the offset in `zone`, or if `names_zone` is set
+    because readers may be elsewhere. All-day events have none.
     """
     start, end, all_day, event_zone = event.start_local, event.end_local, event.all_day, event.timezone
     first, last = start.date(), last_day(start, end, all_day=all_day)

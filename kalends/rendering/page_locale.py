@@ -70,7 +70,7 @@ class PageLocale:
         return _skeleton(self.name, "yMMMEd", day)
 
     def days(self, first: date, last: date) -> str:
-        """Format a range of days; parts that both days share appear once."""
+        """Format a range of days. What both days share, such as the month, appears once."""
         if first == last:
             return self.day(first)
         return _interval(self.name, first, last)
@@ -140,7 +140,7 @@ def _interval(locale: str, first: date, last: date) -> str:
 
 @cache
 def _long_pattern(locale: str) -> str:
-    """Return the pattern of a day without the year, with its names in full; many languages only have a short one."""
+    """Return the pattern for a day without the year, with full names even if the language only abbreviates them."""
     skeletons = Locale.parse(locale).datetime_skeletons
     pattern = next(str(skeletons[name]) for name in ("MMMMEEEEd", "MMMMEd", "MMMEd") if name in skeletons)
     return re.sub("MMM+", "MMMM", re.sub("E+|c+", "EEEE", pattern))

@@ -57,7 +57,7 @@ class UrlBuilder:
         return self.top_level(f"/event/{readable_slug(slug)}/")
 
     def feed(self, kind: str) -> str:
-        """Return the path of a feed. Subscribers get all dates of series, also if the page hides some."""
+        """Return the path of a feed. Subscribers get all dates of series, even if the page hides some."""
         filters = [pair for pair in self.stable_filters if pair[0] != HIDE_SUBSEQUENT]
         return f"/events.{kind}" + (f"?{urlencode(filters)}" if filters else "")
 

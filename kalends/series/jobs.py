@@ -38,7 +38,7 @@ UNAVAILABLE: Final = 503
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The next dates for which to create events, and the instant before which all events will then exist."""
+    """The next dates to create events for in a series. Afterward, all its events before `until` exist."""
 
     series: Row
     definition: Definition
@@ -47,7 +47,7 @@ class Extension:
 
 
 async def extend_all(database: Database, now: datetime) -> int:
-    """Create missing events up to the horizon, in batches so other writers can run; return their number."""
+    """Create missing events up to the horizon; return how many. Between batches, other writers can run."""
     created, failed = 0, set[tuple[int, int]]()
     while batches := await _find_batches(database, now, failed):
         for site_id, ids in batches:
@@ -130,7 +130,7 @@ async def _write_extensions(
         missing = [date for date in extension.dates if (series_id, date.slot) not in slots]
         new += [NewDate(write, date, contents[date.slot]) for date in missing]
         if len(missing) < len(extension.dates):
-            # An earlier edit of the rule moved these events to the trash.
+            # The other events exist: as added dates, or in the trash because of an earlier edit of the rule.
             occurrences = await load_occurrences(tx, write.series["id"], extension.dates[0].slot)
             trashed = [
                 Match(occurrences.trashed[date.slot], date)

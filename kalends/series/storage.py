@@ -228,7 +228,7 @@ async def count_caused_changes(tx: Transaction, causes: Sequence[int]) -> dict[i
     return {row["cause"]: row["count"] for row in rows}
 
 
-# Many events at once, with one statement per group of equal columns --------------------------
+# Batch writes of events, with one statement per set of columns -------------------------------
 
 Columns = Mapping[LiteralString, object]
 
@@ -295,7 +295,7 @@ async def update_events(tx: Transaction, changes: Mapping[int, Columns]) -> None
 def _find_shared(rows: Sequence[Columns], names: Iterable[LiteralString]) -> dict[LiteralString, object]:
     """Return the columns with the same value in all rows.
 
-    They are sent only once, to save repeating long descriptions.
+    A statement sends them only once, because descriptions can be long.
     """
     first = rows[0]
     return {name: first[name] for name in names if all(row[name] == first[name] for row in rows)}

@@ -39,7 +39,7 @@ FONTS: Final = {
     "rounded": ":root{--heading:ui-rounded,"
     '"Hiragino Maru Gothic ProN",Quicksand,Comfortaa,Manjari,"Arial Rounded MT Bold",Calibri,var(--sans)}',
 }
-# The families that a setting loads; all others are installed fonts.
+# Web fonts that each setting loads; all other fonts must be installed on the device.
 WEB_FONTS: Final = {"serif": ("Figtree", "Fraunces"), "sans": ("Figtree",)}
 # Browsers load a file only for pages that contain letters from its range.
 FONT_RANGES: Final = {
@@ -150,7 +150,7 @@ def make_theme(accent: str, second_accent: str = "", fonts: str = "serif") -> st
 
 
 def _make_faces(family: str) -> str:
-    """Return the CSS rules of a web font. A font that arrives late appears on the next page, so nothing moves."""
+    """Return a web font's CSS rules. If it loads late, it first appears on the next page, to avoid layout shifts."""
     return "".join(
         f"@font-face{{font-family:{family};font-weight:300 900;font-display:optional;unicode-range:{letters};"
         f"src:url({asset_name(_font_file(family, subset))})format('woff2')}}"

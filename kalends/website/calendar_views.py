@@ -1,4 +1,4 @@
-"""The month, week and day views, and the home page."""
+"""The month, week, weekend and day views, and the home page."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -182,7 +182,7 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
 async def show_weekend(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show a weekend from Friday evening to Sunday; without a date, the rest of the current or the next weekend."""
+    """Show a weekend from Friday evening to Sunday. Without a date, show what is left of this one, or the next."""
     page = make_page_context(page_request, context, keep_dates=False)
     is_dated = "day" in path_params
     first, sunday = find_weekend(read_day(path_params["day"]) if is_dated else page.today)
@@ -237,7 +237,7 @@ def _first_day(card: Card) -> date:
 
 
 async def list_today(page: PageContext, limit: int) -> list[Card]:
-    """List today's events without pictures and texts: those that start today, then those that began earlier."""
+    """List today's events without images and excerpts: first events that start today, then ongoing events."""
     begin = datetime.combine(page.today, time())
     events = list(
         (await calendar_months.list_starting(page.context, begin, page.today, limit, with_total=False)).records

@@ -56,7 +56,7 @@ class MapSettings:
 
 @dataclass(slots=True, kw_only=True)
 class PageRequest(RequestContext["PageRoute"]):
-    """A request for a public page or feed. The response is always the one for anonymous users."""
+    """A request for a public page or feed. The actor is anonymous, except in the console's event preview."""
 
     map_settings: MapSettings
     routes: "PageRoutes" = field(default_factory=lambda: PageRoutes((), ()))
@@ -119,7 +119,7 @@ class PageRoute:
     is_page: bool = True
     accepts_post: bool = False
     kind: Kind | None = None
-    is_feed: bool = False  # rendering takes seconds, so only a few run at the same time
+    is_feed: bool = False  # rendering takes seconds, so only a few may run at the same time
     embeds: bool = False  # whether it is available below /embed too, where other sites may frame it
     extra_names: tuple[str, ...] = ()  # query parameters that the view reads from the request
     known_names: frozenset[str] = field(init=False)
@@ -132,7 +132,7 @@ class PageRoute:
 
 @dataclass(frozen=True, slots=True)
 class PageRoutes:
-    """All pages and feeds, and the calendars at the addresses of pages with `?ical=1`."""
+    """All pages and feeds, and the calendars at page addresses with `?ical=1`."""
 
     pages: tuple[PageRoute, ...]
     calendars: tuple[PageRoute, ...]
@@ -147,7 +147,7 @@ class PageRoutes:
 # Page contexts and rendering.
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
-# Whether search and record pages list all dates of series ("all") or only the first ones.
+# Whether search and record pages list all dates of each series ("all") or only the first.
 REPEATS: Final = "repeats"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near", REPEATS}
 COORDINATES: Final = ("geoloc_lat", "geoloc_lng")
@@ -318,7 +318,7 @@ def _make_category_nav(page: PageContext, rows: Sequence[Row]) -> CategoryNav:
 
 
 def make_category_link(page: PageContext, row: Row) -> CategoryLink:
-    """Link to a category. It is current on its own page, on those of its subcategories, and if it is a filter."""
+    """Link to a category. It is current on the category's and its subcategories' pages, and if it is a filter."""
     slug = readable_slug(row["slug"])
     path = f"/events/category/{slug}/"
     is_filter = any(entry.id == row["id"] for entry in page.filters.list_named("categories"))

@@ -53,7 +53,7 @@ SATURDAY, SUNDAY = 6, 7  # ISO weekdays
 async def show_start_page(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show the front page if the site has one. Parameters of a list and embedding lead to the default view."""
+    """Show the front page at `/` if the site has one. Embedding or parameters lead to the default view."""
     is_plain = page_request.path == "/" and not page_request.embedded and not context.values
     if is_plain and context.transaction.site.start_page == "front":
         return await show_front(page_request, context)
@@ -124,7 +124,7 @@ def _find_week(today: date) -> tuple[date, date]:
 
 
 async def _list_rows(page: PageContext, today: Today) -> tuple[date, list[Row]]:
-    """Return the events of the coming days, or of the next day with events after them, and their first day."""
+    """Return the first day and the events of the coming days or, if there are none, of the next day with events."""
     first, last = _find_week(page.today)
     rows = await front_page.list_coming_days(page.context, first, last, today)
     if rows or (day := await calendar_months.find_day_after(page.context, last)) is None:
@@ -133,7 +133,7 @@ async def _list_rows(page: PageContext, today: Today) -> tuple[date, list[Row]]:
 
 
 def _plan_sections(page: PageContext, picker: Picker, first: date) -> list[tuple[str, str, list[int], bool]]:
-    """Return heading, URL and events of each section, and whether its cards show their days."""
+    """Return each section's heading, URL and event IDs, and whether its cards show their days."""
     today, tomorrow, links = page.today, page.today + timedelta(days=1), page.links
     days = sorted({row["day"] for row in picker.rows})
     sections: list[tuple[str, str, list[int], bool]] = []
@@ -155,7 +155,7 @@ def _make_word_url(page: PageContext, meaning: Meaning) -> str:
 
 
 async def _load_cards(page: PageContext, ids: list[int]) -> tuple[dict[int, Card], tuple[str, ...]]:
-    """Load all events of the page at once. Cards have no excerpts."""
+    """Load all of the page's events at once, as cards without excerpts."""
     if not ids:
         return {}, ()
     context = replace(page.context, values={"include": ids, "per_page": len(ids)})

@@ -1,4 +1,4 @@
-"""The list, map and search views, and parts that other pages reuse: cards, filter chips, category navigation."""
+"""The list and search views, and parts that other pages reuse: cards, paging, filter chips, empty states."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -139,7 +139,7 @@ async def list_cards(
 ) -> CardList:
     """Return cards for current and upcoming events, past events, or events on the requested dates.
 
-    `views` builds the URLs of other views with the same events, if these have other filters than `path`. With
+    `views` builds the URLs of other views of the same events, if they need other filters than `path`. With
     `hides_repeats`, a list of upcoming events has only the first date of each series, unless the request wants all.
     """
     values = make_list_values(page, context)
@@ -173,7 +173,7 @@ def _lists_upcoming(context: OperationContext) -> bool:
 
 
 def _hide_default(page: PageContext) -> PageContext:
-    """Drop the filter for first dates if the page has it by default."""
+    """Drop the "Hide repeats" filter if the page hides repeats by default."""
     if not _lists_upcoming(page.context):
         return page
     others = [pair for pair in page.links.filters if pair[0] != HIDE_SUBSEQUENT]
@@ -181,7 +181,7 @@ def _hide_default(page: PageContext) -> PageContext:
 
 
 async def _add_dates(page: PageContext, found: RecordList[Event], cards: list[Card]) -> tuple[list[Card], int]:
-    """Add to the cards what the list hides of their series. Return them with the number of all events."""
+    """Add to each card what the list hides of its series; return the cards and the total number of events."""
     series = {event.id: event.series for event in found.records if event.series}
     if not series and found.page.total_pages <= 1:
         return cards, found.page.total
@@ -217,7 +217,7 @@ def make_list_values(page: PageContext, context: OperationContext) -> dict[str, 
     values = dict(context.values)
     values.pop(REPEATS, None)
     if values.pop("past", False):
-        # For past events, showing only the first date of each series is of no use.
+        # Showing only the first date of each series is useless for past events.
         values.pop(HIDE_SUBSEQUENT, None)
         # `past_filters` sets `strict_dates`, and this would also make the requested dates exact.
         has_dates = calendar_months.DATE_PARAMS & set(values)
@@ -252,7 +252,7 @@ def _find_limit(page: PageContext, label: str) -> date | None:
 
 
 def describe_empty_period(page: PageContext, first: date | None, last: date | None) -> str:
-    """Say that nothing is on in a period. If it is open on both sides, other filters match nothing."""
+    """Say that nothing is on in a period or, if it has no bounds, that no events match the filters."""
     locale = page.locale
     if first is not None and first == last:
         return locale.text(N_("Nothing on {day}"), day=locale.long_day(first))
@@ -323,11 +323,11 @@ def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, 
     )
 
 
-# Filters: chips for active filters, the navigation by category, and the choices in the search form.
+# Filters: chips for active filters, and the choices in the search form.
 
 
 def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> list[Chip]:
-    """Return the active filters. Those that words in the search have set offer to search for the word."""
+    """Return a chip for each active filter. If a search word set it, the chip offers to search for the word."""
     chips: list[Chip] = []
     if not page.links.filters:
         return chips
@@ -351,7 +351,7 @@ def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> lis
 
 
 def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, Iterable[Pair]]]:
-    """Yield each filter in a query parameter by its name, with the parameters that remain without this filter."""
+    """Yield the name of each filter in a query parameter, with the parameters that remain without the filter."""
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others

@@ -1,4 +1,4 @@
-"""The map view, and what pages say about places: markers, addresses and links to a map on another site."""
+"""The map view, and what pages say about places: markers, addresses and links to an external map."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -87,12 +87,12 @@ def map_link(venue: Venue) -> str:
 
 
 def is_locatable(venue: Venue) -> bool:
-    """Return whether pages may link to the venue on a map of another site, and that map can find it."""
+    """Return whether pages may link to the venue on an external map, and it has coordinates or an address."""
     return venue.show_map_link and bool(venue.coordinates or address_lines(venue))
 
 
 def find_directions(event: Event) -> str:
-    """Return the URL of the route to an event's first venue; empty if there is none to go to."""
+    """Return the URL for directions to an event's first locatable venue; empty if there is none."""
     venue = next(filter(is_locatable, event.places), None) if event.show_map_link else None
     return directions_link(venue) if venue else ""
 

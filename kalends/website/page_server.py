@@ -174,7 +174,7 @@ def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
 
 
 def match_route(page_request: PageRequest) -> None:
-    """Set the route and path parameters. Parameters of old addresses are removed from the query string later."""
+    """Set the route and path parameters, before parameters of old addresses are removed from the query string."""
     if _is_asset(page_request.path):
         return
     page_request.sent_query = query = _read_query(page_request)

@@ -72,13 +72,13 @@ class CardList:
     heading: str
     groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; the heading is empty on a day page
     paging: Paging
-    total: int  # number of events in the whole list, with all dates of series
-    image: PageImage | None = None  # of the first event that has one, also if the cards have no room for it
+    total: int  # number of events in the whole list, including all dates of series
+    image: PageImage | None = None  # of the first event that has one, even if the cards have no room for it
     empty: EmptyState | None = None  # None if there are cards
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
-    repeats_link: tuple[str, str] | None = None  # shows or hides the further dates of series, if there are any
+    repeats_link: tuple[str, str] | None = None  # shows or hides later dates of series, if there are any
 
     @property
     def cards(self) -> list[Card]:
@@ -112,7 +112,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FacetField:
-    """The checkboxes for one kind. `total` counts all available records; `text` is the name that was searched for."""
+    """The checkboxes for one kind. `total` counts all available records; `text` is the name searched for."""
 
     name: str
     label: str
@@ -142,7 +142,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A venue beside a map: the URL of its page, its address or number of events, and the route to it."""
+    """A venue listed beside a map: its page URL, its address or number of events, and the URL for directions."""
 
     name: str
     note: str
@@ -196,7 +196,7 @@ class Layout:
     tiles_attribution: str
     has_map: bool
     highlights: Highlights
-    parent_name: str  # the website to which the calendar belongs
+    parent_name: str  # the website that the calendar belongs to
     languages: Sequence[LanguageLink]
     category_nav: CategoryNav = CategoryNav()
     discovery: Discovery | None = None
@@ -216,7 +216,7 @@ class Page:
     og_type: str = "website"
     image: PageImage | None = None
     view: str = ""  # the current view, one of page_urls.VIEWS
-    current_day: date | None = None  # the day to which links to other views lead
+    current_day: date | None = None  # the day to show when the visitor switches views
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,13 +249,13 @@ class EventPage(Page):
     when: When
     is_past: bool
     has_month: bool
-    state: Badge | None  # None if the event takes place as announced
+    state: Badge | None  # None if the event is going ahead
     reason: str
     badges: Sequence[Badge]
     description: Markup
     calendar_links: dict[str, str]
     ticket_url: str
-    directions_url: str  # route to the first venue; empty if there is none to go to
+    directions_url: str  # directions to the first locatable venue; empty if there is none
     facts: Facts
     points: str  # JSON for the map; empty if there is none
     places: Sequence[Place]  # the venues on the map
@@ -274,7 +274,7 @@ class SeriesPage(Page):
     kind: str = "series-page"
     rules: Sequence[RuleLine]
     timezone: str  # empty if it goes without saying
-    state: Badge | None  # None if the dates take place as announced
+    state: Badge | None  # None if the series is going ahead
     reason: str
     badges: Sequence[Badge]
     description: Markup
@@ -319,7 +319,7 @@ class MonthPage(ViewPage):
     view: str = "month"
     weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with their slots
     agenda: Sequence[Day]
-    has_more_days: bool  # whether there are days with events that the agenda omits
+    has_more_days: bool  # whether the agenda omits days with events
     empty: EmptyState | None  # None if there are events
 
 

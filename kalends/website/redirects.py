@@ -43,7 +43,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class OldPath:
-    """A pattern for old paths. The target path and the parameters can contain groups of the pattern."""
+    """A pattern for old paths. The target path and the parameters can use the pattern's groups."""
 
     pattern: str
     path: str
@@ -182,7 +182,7 @@ def _translate_parameters(address: Address, values: dict[str, str]) -> Address:
 
 
 def _choose_view(path: str, display: str, *, has_filter: bool, has_day: bool) -> tuple[str, list[Pair]]:
-    """Return the path of the selected view, and the filter that replaces the page of a term."""
+    """Return the path of the selected view, and the filter that replaces a term page."""
     if path in HOME:
         if display in VIEWS:
             return f"/events/{display}/", []
@@ -191,7 +191,7 @@ def _choose_view(path: str, display: str, *, has_filter: bool, has_day: bool) ->
     if ANY_VIEW_PATH.fullmatch(path) and (display in VIEWS or display == "past"):
         is_shown = path.startswith(f"/events/{display}/")
         return (path if is_shown else f"/events/{display if display in VIEWS else 'list'}/"), []
-    # Pages of terms have no filters.
+    # Term pages have no filters.
     if (term := _find_term(path)) and (has_filter or VIEWS.get(display)):
         return f"/events/{display if display in VIEWS else 'list'}/", term
     return path, []
@@ -289,6 +289,6 @@ async def _find_current_path(context: OperationContext, path: str, kind: Kind) -
 
 
 async def _find_term_id(context: OperationContext, name: str, value: str) -> str:
-    """Replace the slug of a term with its ID, so that feed subscriptions stay valid if the slug changes."""
+    """Replace a term's slug with its ID, to keep feed subscriptions valid if the slug changes."""
     row = await calendar_months.find_by_slug(context, TERM_KINDS[name], value) if name in TERM_KINDS else None
     return str(row["id"]) if row else value

@@ -33,7 +33,7 @@ Item = dict[str, str]
 
 
 async def show_suggestions(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Return groups of suggestions, each with a label and links. A text of one letter has none."""
+    """Return groups of suggestions, each with a label and links. A single letter gets no suggestions."""
     page, text = make_page_context(page_request, context), context.values["q"]
     groups: dict[str, list[Item]] = {}
     split = split_text(text)
@@ -62,7 +62,10 @@ async def show_suggestions(page_request: PageRequest, context: OperationContext,
 
 
 def _list_filters(page: PageContext, text: str) -> list[Item]:
-    """Return a search with the words in the text, or one for each word that the text may become."""
+    """Return one search that applies the filter words in the text.
+
+    If it has none, return a search for each filter word that its end could be the start of.
+    """
     split = split_text(text)
     searches: list[tuple[tuple[Meaning, ...], str]]
     if split.found:

@@ -1,6 +1,6 @@
-"""Filters with a name: "Today", "Tonight", "Tomorrow", "This weekend" and "Free".
+"""Named filters: "Today", "Tonight", "Tomorrow", "This weekend" and "Free".
 
-They are quick filters and chips on pages, and what these words stand for in a search.
+Pages show them as quick filters and chips, and searches recognize their words.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ def make_pairs(meaning: Meaning, today: date) -> dict[str, str]:
 
 
 def find_active(filters: Iterable[Pair], today: date) -> Iterator[tuple[Meaning, dict[str, str]]]:
-    """Yield the words whose parameters are among the filters, at most one for days."""
+    """Yield the words whose parameters are among the filters, but at most one word for days."""
     current, has_day = dict(filters), False
     for meaning in MEANINGS:
         pairs = make_pairs(meaning, today)
@@ -88,7 +88,7 @@ def apply_words(page: PageContext) -> tuple[PageContext, SplitText]:
 
 
 def read_filters(split: SplitText, today: date) -> dict[str, Any]:
-    """Return the list parameters that a text stands for, parsed; by default they list upcoming events."""
+    """Return the parsed list parameters that a text stands for. If it sets no dates, they select upcoming events."""
     pairs = _make_search(split, today)
     since = {} if DATES & pairs.keys() else {"overlaps_from": today.isoformat()}
     return read_params(FEED_PARAMS, pairs | since)

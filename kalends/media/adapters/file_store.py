@@ -125,7 +125,7 @@ class BucketFileStore:
         return content
 
     def _find(self, request: Callable[[str, str], Any], key: str) -> Any:
-        """Return the answer to a request for an object; None if there is no such object."""
+        """Request an object; return None if it does not exist."""
         from minio.error import S3Error
 
         try:

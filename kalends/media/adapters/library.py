@@ -271,7 +271,7 @@ class Library:
     async def fetch(self, site_id: int, url: str, *, etag: str = "", last_modified: str = "") -> FetchResult:
         """Fetch an image within all limits.
 
-        If validators of the last response are given, fetch only a changed image.
+        Given validators from the last response, fetch the image only if it has changed.
         """
         accept = {"Accept": ", ".join(image_types.BY_MIME)}
         request_headers = {**accept, **make_validators(etag, last_modified)}

@@ -73,7 +73,7 @@ def name_fields(names: Iterable[str], locale: PageLocale) -> str:
 
 PER_PAGE: Final = 50
 SHOWN_EDITS: Final = 10
-# How far ahead to show dates that are not events yet.
+# How far after `created_until` to show planned dates.
 PLANNED_PERIOD: Final = timedelta(days=200)
 MAX_PLANNED: Final = 5
 STATE_LABELS: Final = {MADE: "", REMOVED: N_("Skipped"), PLANNED: N_("Planned")}
@@ -102,8 +102,8 @@ class DateRow:
     state: str
     label: str  # message ID for the state; empty for an event
     day: str
-    title: str  # empty if it is the title of the series
-    announced: Badge | None  # cancelled, for example
+    title: str  # empty if it is the series' title
+    announced: Badge | None  # the event status, such as cancelled
     event: int | None
     status: str
     own: str
@@ -264,7 +264,7 @@ class RepeatOptions:
 
 
 def make_options(locale: PageLocale, *, is_new: bool = True, has_lists: bool | None = None) -> RepeatOptions:
-    """Return the choices. "Never" and "only on the dates of a list" are offered only if `is_new`."""
+    """Return the choices. "Never" and "Only on selected dates" are offered only if `is_new`."""
     frequencies = {name: text for name, text in FREQUENCIES.items() if is_new or name not in ("", DATES_ONLY)}
     names = zip(WEEKDAYS, locale.weekdays(MONDAY), strict=True)
     weekdays = [(value, short, long) for value, (short, long) in names]

@@ -1,4 +1,4 @@
-"""The page that offers the scopes of an edit and shows the effect of each: one date, the following dates, or all."""
+"""The page that asks for an edit's scope (one date, the following dates, or all) and shows the effect of each."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -164,7 +164,7 @@ async def ask_scope(console_request: ConsoleRequest, edit: ScopedEdit, error: Me
 
 
 async def _try_single(console_request: ConsoleRequest, edit: ScopedEdit) -> None:
-    """Raise the error that would be raised if the edit were saved for this date only."""
+    """Raise the error that saving the edit for only this date would raise."""
 
     async def run(kind: Kind, context: OperationContext) -> Outcome:
         async with context.transaction.rolled_back():

@@ -89,7 +89,7 @@ async def _load_events(context: OperationContext, series_id: int, since: datetim
 
 
 async def load_headings(tx: Transaction, event_ids: Collection[int]) -> dict[int, Row]:
-    """Return the title and the announced state of events, which the caller may read."""
+    """Return the title and event status of each event. Callers pass only events that the user may read."""
     rows = await tx.fetch_all(
         Sql("SELECT id, title, event_status FROM events WHERE site_id = ? AND id = ANY(?)", tx.site.id, [*event_ids])
     )

@@ -79,7 +79,7 @@ from kalends.store.sql import Sql
 THIS: Final = "this"
 FOLLOWING: Final = "following"
 ALL: Final = "all"
-# Marks a series as complete: no date is later than this instant.
+# Replaces `created_until` if all of a series' events exist: no date is later than this instant.
 COMPLETE: Final = datetime(times.LAST_YEAR - 1, 1, 1, tzinfo=UTC)
 
 
@@ -282,13 +282,13 @@ def _change_times(
 
 
 def compute_until(series: Row, definition: Definition, now: datetime) -> datetime:
-    """Return the instant before which all events of a series exist. This instant never moves back."""
+    """Return the instant up to which a series must have all its events. It never moves back."""
     horizon = compute_horizon(now, definition.first_date.span().start.utc)
     return max(horizon, series["created_until"] or horizon)
 
 
 def keep_until(series: Row, now: datetime, change: Shift | None = None) -> datetime:
-    """Return the instant before which all events exist after an edit that creates none.
+    """Return the instant up to which all events exist after an edit that creates none.
 
     A shift can move dates that have no event yet to before `created_until`. In this case, return an earlier instant,
     but never one in the past; the job then creates the events.

@@ -85,7 +85,7 @@ def find_next(occurrences: Occurrences, now: datetime, anchor: datetime) -> date
 
 
 def compute_horizon(now: datetime, start: datetime) -> datetime:
-    """Return the instant up to which to create events: some months after now, or after the start if that is later."""
+    """Return when to stop creating events: `HORIZON_MONTHS` after now or, if it is later, after the start."""
     begin = max(now, start).replace(hour=0, minute=0, second=0, microsecond=0)
     year, month = divmod(begin.month - 1 + HORIZON_MONTHS, 12)
     if begin.year + year >= times.LAST_YEAR:
@@ -135,7 +135,7 @@ def has_ended(date: Date | None, now: datetime) -> bool:
 
 
 def find_later_dates(definition: Definition, rows: Iterable[Row], dates: Iterable[Date]) -> list[Date]:
-    """Return later dates, beyond `dates`, at which the definition still produces an existing event."""
+    """Return the dates beyond `dates` that the rules still produce and that already have an event."""
     known = {*definition.removed, *[date.slot for date in dates]}
     slots = [row["slot"] for row in rows if row["status"] != "trash" and row["slot"] not in known]
     return [Date(slot, part) for slot, part in find_given(definition, slots).items()]

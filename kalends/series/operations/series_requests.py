@@ -116,7 +116,7 @@ async def read_content(
 ) -> ContentInput:
     """Read a series' content by the same rules as an event's.
 
-    `row` is the series in event form, or None if it is new.
+    `row` is the series as an event row, or None for a new series.
     """
     content = {name: value for name, value in arguments.items() if name not in OTHER_PARAMS - {"date", "date_utc"}}
     links = await resolve_links(EVENTS, context, arguments, row)

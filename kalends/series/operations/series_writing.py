@@ -1,4 +1,4 @@
-"""Writes many events of a series with few statements, as the consequence of one change to the series."""
+"""Writes many events of a series with few statements after a change to the series."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ INDEPENDENT: Final[Values] = {"series_id": None, "slot": None, "own_fields": Non
 
 
 class ExistingRecords:
-    """Existing records that contents or snapshots reference."""
+    """The linked records and images of contents or snapshots that still exist."""
 
     def __init__(self, ids: Mapping[str, set[int]]) -> None:
         self._ids = ids

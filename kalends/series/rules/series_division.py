@@ -56,7 +56,7 @@ def _find_first_slot(definition: Definition) -> datetime:
 def join_definitions(first: Definition, second: Definition) -> Definition:
     """Return one series with the dates of both.
 
-    In each series, drop skipped dates and content changes within the other one's period: they are left over from
+    Drop each series' skipped dates and content changes within the other's period, because they are left over from
     former rules.
     """
     begin = _find_first_slot(second)

@@ -140,7 +140,7 @@ class TooManyDates(Exception):
 def list_dates(
     definition: Definition, until: datetime, since: datetime | None = None, *, skip_taken: bool = False
 ) -> list[Date]:
-    """Return the dates that start before the instant `until`, in order; `since` is a slot.
+    """Return the rules' dates up to the instant `until` and all added dates, in order; `since` is a slot.
 
     Raise SlotTaken if two rules produce the same slot; with `skip_taken`, keep the earlier part's date.
     """
@@ -251,7 +251,7 @@ def shift(
 ) -> Definition:
     """Move all dates, or the dates at or after a slot, by the same amount of local time.
 
-    If the dates move by whole days, the weekdays and last days of the rules move too, unless `keep_rule` is set.
+    If the dates move to other days, the rules' weekdays and end dates move too, unless `keep_rule` is set.
     """
     definition, index = begin_part(definition, since)
     shifted = [_shift_part(part, change, keep_rule=keep_rule) for part in definition.parts[index:]]

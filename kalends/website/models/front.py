@@ -32,14 +32,14 @@ class StripLink:
 @dataclass(frozen=True, slots=True)
 class Section:
     heading: str
-    url: str  # of all events of the section; empty: there is no such page
+    url: str  # of a page with all the section's events; empty if there is none
     cards: Sequence[Card]
     is_dated: bool  # whether the cards show their days
 
 
 @dataclass(frozen=True, slots=True)
 class DayRows:
-    """The events of a day that are not cards: the first ones, and the number of the others."""
+    """A day's events that are not cards: the first few, and how many more there are."""
 
     day: date
     name: str
@@ -64,7 +64,7 @@ class FrontParts:
 
 
 class Picker:
-    """Picks events for sections. No event is picked twice, and another date of a picked series comes last."""
+    """Picks events for sections. No event is picked twice, and other dates of a picked series come last."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
@@ -91,7 +91,7 @@ class Picker:
         return found
 
     def list_others(self, day: date) -> tuple[list[Row], int]:
-        """Return a day's most notable events that are not picked, ordered by time, and the number of the others."""
+        """Return a day's most notable events that are not picked, ordered by time, and how many others there are."""
         of_day = [row for row in self.rows if row["day"] == day]
         others = [row for row in of_day if row["id"] not in self.picked]
         hidden = of_day[0]["of_day"] - len(of_day) if of_day else 0
@@ -100,12 +100,12 @@ class Picker:
 
 
 def _find_position(row: Row) -> tuple[object, ...]:
-    """Return the sort key of an event: running ones come last, also in a section of several days."""
+    """Return an event's sort key: after the others come ongoing events, then finished ones, whatever their day."""
     return (row["is_over"], row["is_running"], row["day"], row["start_local"], row["id"])
 
 
 def shrink_image(image: PageImage | None) -> PageImage | None:
-    """Leave out sizes of an image that are larger than the smallest one that fills a card."""
+    """Drop the sizes of an image that are larger than a card needs."""
     if image is None:
         return None
     sizes = image.srcset.split(", ")
@@ -115,7 +115,7 @@ def shrink_image(image: PageImage | None) -> PageImage | None:
 
 
 def fit(parts: FrontParts) -> FrontParts:
-    """Reduce a full page: first the categories, then rows, then all but the first section."""
+    """Shrink an overfull page: drop the categories, then rows, then sections from the last to the second."""
     if _measure(parts) > MAX_FRONT_BYTES:
         parts = replace(parts, categories=())
     for limit in range(MAX_ROWS - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""A month or week grid: multi-day events are bars in lanes above single-day events."""
+"""The month grid, with multi-day events as bars in lanes, and entries that other views use too."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Entry:
     last: date
     hue: int
     featured: bool
-    state: Badge | None = None  # None if the event takes place as announced
+    state: Badge | None = None  # None if the event is going ahead
     repeats: str = ""  # for screen readers, if the event belongs to a series
     place: str = ""  # name of the venue; only in weeks
 
@@ -79,7 +79,7 @@ class Week:
 
 
 def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
-    """Return the first and the last day of the weeks of a month."""
+    """Return the first day of a month's first week and the last day of its last week."""
     first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
     return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
@@ -112,7 +112,7 @@ def _read_place(name: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def _foreign_zone(start: datetime, event_zone: str, zone: str) -> str:
-    """Return the abbreviation of the event's zone, if its offset differs from the offset of the site's zone."""
+    """Return the abbreviation of the event's zone, if its UTC offset differs from the site's."""
     if event_zone == zone:
         return ""
     utc = utc_of(start, event_zone)
@@ -130,9 +130,10 @@ def make_weeks(
     max_lanes: int = 0,
     month: date | None = None,
 ) -> list[Week]:
-    """Arrange entries in weeks. `rows` are the same events; `of_day` in a row is the number of events on that day.
+    """Arrange entries in weeks. `rows` are the same events as `entries`.
 
-    A day has at most `max_entries` events and `max_lanes` lanes for bars; the default is `max_entries` lanes.
+    `of_day` in a row is the number of single-day events on that day. A day has at most `max_entries` events and
+    `max_lanes` lanes for bars; the default is `max_entries` lanes.
     """
     dates = [first + n * DAY for n in range((last - first).days + 1)]
     days = [Day(day, day == today, month is not None and day.month != month.month) for day in dates]
@@ -202,15 +203,15 @@ def _make_cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
     return cells
 
 
-# Month cells. The bar of a multi-day event has the same vertical position on all its days; single events surround it.
+# Month cells. A multi-day event's bar has the same vertical position on all its days; single-day events surround it.
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position in the list of a cell, from top to bottom.
+    """A position in a cell, counted from the top.
 
-    A bar begins in the slot whose `days` is set to the number of days that the bar covers this week. On the other
-    days, the position stays free. `is_short` makes the slot as tall as a bar, because a bar follows below.
+    `days` is set where a bar begins: the number of days that it covers this week. On its other days, the position
+    stays free. `is_short` makes the slot as tall as a bar, because a bar follows below.
     """
 
     entry: Entry | None = None
@@ -227,7 +228,7 @@ class MonthLayout:
 
     weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]
     agenda: Sequence[Day]
-    has_more_days: bool  # whether there are days with events that the agenda omits
+    has_more_days: bool  # whether the agenda omits days with events
 
 
 def lay_out_month(
@@ -242,7 +243,7 @@ def lay_out_month(
 ) -> MonthLayout:
     """Arrange a month. `size` contains three limits: events per day below the bars, stacked bars, and agenda days."""
     max_entries, max_lanes, max_days = size
-    # One entry more than fits, because it replaces the link to it.
+    # One more entry than fits: if only this entry would be hidden, it replaces the link.
     limits = {"max_entries": max_entries + max_lanes + 1, "max_lanes": max_lanes}
     weeks = make_weeks(first, last, rows, entries, today=today, month=month, **limits)
     cells = [list(zip(week.days, fill_cells(week, max_entries), strict=True)) for week in weeks]
@@ -253,9 +254,9 @@ def lay_out_month(
 def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
     """Return the slots for the seven days.
 
-    Single events fill the free lanes on their day. A cell has one slot for each lane of the week and `max_entries`
-    more, so a day with fewer bars has room for more events. `hidden` of a day is the number of events that did not
-    fit. If only one event would remain, it takes the row of the link to it.
+    Single-day events fill the free lanes on their day. A cell has one slot for each lane of the week and
+    `max_entries` more, so a day with fewer bars has room for more events. A day's `hidden` is the number of events
+    that did not fit. If only one event would be hidden, it replaces the link.
     """
     covering: list[list[Cell | None]] = [[] for _ in week.days]
     for number, lane in enumerate(week.lanes):

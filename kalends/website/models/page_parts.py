@@ -31,11 +31,11 @@ def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
     """Adapt a sanitized description for a page.
 
     Images on other hosts would reveal visitors to those hosts, so they become links. Typed URLs and email addresses
-    become links as well. Headings start at level 2 and never skip a level; headings on one level stay on one level.
+    become links as well. Headings start at level 2 and never skip a level; equal levels stay equal.
     """
     inside_link = False
     open_levels: list[int] = []
-    outline: list[int] = []  # the levels, in the description, of the last heading and those above it
+    outline: list[int] = []  # original levels of the last heading and its parent headings
 
     def adapt_token(tag: re.Match[str]) -> str:
         nonlocal inside_link
@@ -91,14 +91,14 @@ def _adapt_image(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> s
     return f'<a rel="nofollow noopener" class="picture" href="{attributes["src"]}">{text}</a>'
 
 
-# Headers and links from which other sites and aggregators learn the API of a page, as in WordPress.
+# Headers and links that tell other sites and aggregators a page's API address, as in WordPress.
 
 API_LINK: Final = "https://api.w.org/"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAddress:
-    """The API path for the content of a page, relative to the namespace, and on an event page the ID of the event."""
+    """The API path for a page's content, relative to the namespace, and the event's ID on an event page."""
 
     path: str = "/"
     event_id: int = 0
@@ -119,7 +119,7 @@ WHOLE_API: Final = ApiAddress()
 @dataclass(frozen=True, slots=True)
 class Discovery:
     root_url: str
-    api_url: str  # the API URL for the content of the page
+    api_url: str  # the API URL for the page's content
     headers: dict[str, str]
 
 
@@ -186,7 +186,7 @@ def trim(cards: Sequence[Card], budget: int) -> list[Card]:
 
 
 def fit_rows(cards: Sequence[Card]) -> list[Card]:
-    """Return rows without excerpts that fit the budget: without images if all are too many, then only the first."""
+    """Return rows without excerpts that fit the budget. If needed, drop all images, then the last rows."""
     saved = CARD_BYTES - ROW_BYTES
     rows = trim([replace(card, excerpt="") for card in cards], MAX_CARDS_BYTES + saved * len(cards))
     return take_fitting(rows, MAX_CARDS_BYTES, lambda row: _measure_card(row) - saved)
@@ -199,7 +199,7 @@ def take_fitting[T](items: Sequence[T], budget: int, measure: Callable[[T], int]
 
 
 def find_preview_image(cards: Iterable[Card]) -> PageImage | None:
-    """Return the image that previews of a page show: the one of the first featured event."""
+    """Return the image for link previews of a page, from the first featured event that has one."""
     return next((card.image for card in cards if card.featured and card.image), None)
 
 

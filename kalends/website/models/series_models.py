@@ -35,7 +35,7 @@ class DateLink:
 @dataclass(frozen=True, slots=True)
 class SeriesNote:
     rule: str
-    count: str  # "One of 16 dates"; empty if the series has no last date
+    count: str  # "One of 16 dates"; empty if more dates will be created or there is only one
     moved_from: str
     before: DateLink | None
     after: DateLink | None
@@ -44,7 +44,7 @@ class SeriesNote:
 
 @dataclass(frozen=True, slots=True)
 class DateItem:
-    """An event in the list of a series' dates. Title and place are empty if they are the same as in the series."""
+    """An event in the list of a series' dates. Title and place are empty if they match the series."""
 
     url: str
     when: When
@@ -77,7 +77,7 @@ def make_date_item(event: Event, series: Series, locale: PageLocale, links: UrlB
 
 
 def describe_move(event: Event, series: SeriesReference, locale: PageLocale) -> str:
-    """Return the time from which an event was moved, or "" if it was not moved."""
+    """Name the time that an event was moved from; "" if it was not moved."""
     part = find_part(series.parts, series.slot)
     expected = Date(series.slot, part).span().start.wall
     if TIMES not in series.own_fields or expected == event.start_local:
@@ -104,11 +104,11 @@ def describe_part(part: Part, now: datetime, locale: PageLocale) -> str:
 
 
 def describe_repeats(series: SeriesReference, more: int, locale: PageLocale) -> str:
-    """Describe the rule of a series in a list that hides `more` further dates; empty if it hides none."""
+    """Describe a series' rule and the number of its dates that a list hides (`more`); empty if it hides none."""
     if more < 1:
         return ""
     part = find_part(series.parts, series.slot)
-    # The number of dates says when the series ends. A rule for a single date describes no others.
+    # The number of dates makes the rule's end redundant, and a rule for a single date describes no others.
     endless = replace(part.rule, count=None, until=None) if part.rule and part.rule.count != 1 else None
     count = locale.text(N_("{n} more dates"), n=more) if more > 1 else locale.text(N_("One more date"))
     return " · ".join(filter(None, (_describe_sentence(endless, part, locale), count)))

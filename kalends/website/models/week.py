@@ -19,7 +19,7 @@ HOURS: Final = 31  # A night ends at six, and a zero-length event just before si
 FIRST_HOUR, LAST_HOUR = 10, 20  # shown even without events
 STEPS_PER_HOUR: Final = 12
 MIN_STEPS: Final = 6  # half an hour, the smallest block that is readable and easy to tap
-STACK_STEPS: Final = 9  # events that start 45 minutes apart may lie on top of each other
+STACK_STEPS: Final = 9  # events that start 45 minutes apart may cover each other
 MIN_QUIET_ROWS: Final = 3  # rows without events that become one row
 # The heights of an hour, a line and a block's edges in week.css, in rem.
 HOUR_HEIGHT, LINE_HEIGHT, EDGES = 3.5, 1, 0.375
@@ -119,7 +119,7 @@ def make_hour_grid(
 ) -> HourGrid:
     """Arrange the events of the week that begins on `first`. `zone` is the site's time zone.
 
-    `rows` are the same events as `entries`; `of_day` in a row is the number of events on that day. At most
+    `rows` are the same events as `entries`; `of_day` in a row is the number of single-day events on that day. At most
     `max_columns` events appear side by side, at most `max_entries` per day in total, and bars in `max_lanes` rows.
     """
     days = [WeekDay(first + n * DAY, first + n * DAY == today, first + n * DAY < today) for n in range(7)]
@@ -247,7 +247,7 @@ def _find_step(utc: datetime, zone: str, day: date, slots: list[Slot]) -> int:
 
 
 def _place_blocks(blocks: list[Block], max_columns: int) -> list[Block]:
-    """Place overlapping blocks beside or on top of each other."""
+    """Place overlapping blocks side by side, or let them cover each other."""
     placed: list[Block] = []
     group: list[Block] = []
     end = 0
@@ -263,8 +263,8 @@ def _place_blocks(blocks: list[Block], max_columns: int) -> list[Block]:
 def _place_group(group: list[Block], max_columns: int) -> list[Block]:
     """Place each block in the first free column; combine blocks without a free column into one narrow block.
 
-    Blocks of the two columns lie on top of each other if all that overlap start far enough apart to read each
-    beginning.
+    If all overlapping blocks start far enough apart to keep each beginning readable, the second column covers part of
+    the first. Otherwise, the columns are side by side.
     """
     columns: list[list[int]] = []  # for each column, the numbers of its blocks
     shown: list[tuple[Block, int]] = []
@@ -314,7 +314,8 @@ def _count_lines(steps: int) -> int:
 def _make_bars(days: list[WeekDay], long: list[Entry], max_lanes: int) -> list[Bar]:
     """Return the bars that fit in a lane; each day's `hidden` counts the others.
 
-    Multi-day events that begin during the week also become all-day entries of their first day.
+    A multi-day event also becomes an all-day entry of its first day if it begins after today or, in other weeks,
+    after the first day.
     """
     first, last = days[0].date, days[-1].date
     today = next((n for n, day in enumerate(days) if day.is_today), 0)
@@ -330,7 +331,7 @@ def _make_bars(days: list[WeekDay], long: list[Entry], max_lanes: int) -> list[B
             start, days_count = (begin - first).days, (end - begin).days + 1
             in_day = entry.first == entry.last
             if not in_day and start > today:
-                # On phones, days in the past are hidden, so what began on one of them is listed for the whole week.
+                # Phones hide past days and list events that began earlier for the whole week.
                 days[start].all_day.append(entry)
                 in_day = True
             bars.append(Bar(entry, start, days_count, entry.first < first, entry.last > last, in_day))
