@@ -207,7 +207,7 @@ async def _reauthenticate_writer(api_request: ApiRequest, endpoint: Endpoint, tx
 
 
 async def _write(api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput) -> Response:
-    """Run a write under the site lock. A header states the revision that includes the write."""
+    """Run a write under the site lock, and report the resulting site revision in a header."""
     context = _make_context(api_request, endpoint, tx, sent)
     response = await _run_once(api_request, endpoint, context, sent.raw)
     response.headers["X-Kalends-Revision"] = str(tx.changes.revision)

@@ -135,7 +135,7 @@ def _find_target(interface: Interface, method: str, path: str) -> BatchTarget | 
 
 
 def _read_body(target: BatchTarget, values: dict[str, Any]) -> dict[str, Any] | ApiError:
-    """Parse parameters before the transaction begins, to avoid sanitizing long texts while holding the site lock."""
+    """Parse parameters in advance, to avoid sanitizing long texts while holding the site lock."""
     try:
         return read_params(target.endpoint.params, values, update=target.endpoint.is_update)
     except ApiError as error:

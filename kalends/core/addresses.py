@@ -1,9 +1,9 @@
-"""Postal addresses as people of the country write them: where the town, the region and the postcode go."""
+"""Postal addresses in each country's format: where the town, the region and the postcode go."""
 
 from functools import lru_cache
 from typing import Final
 
-# How a country writes the end of an address, as lines. A missing region vanishes with the sign in front of it.
+# The last lines of an address, by country. A missing region is removed with the punctuation before it.
 _FORMATS: Final = {
     "GB IE NZ IN SG ZA": "{city} {code}\n{region}",
     "US CA": "{city}, {region} {code}",
@@ -14,7 +14,7 @@ _FORMATS: Final = {
 }
 _OTHERS: Final = "{code} {city}\n{region}"
 _FORMAT_OF: Final = {country: text for countries, text in _FORMATS.items() for country in countries.split()}
-# Names of these countries in English, in their own languages and in the languages of the interface.
+# Country names in English, in local languages and in the interface languages.
 _NAMES: Final = {
     "GB": "uk|united kingdom|great britain|britain|england|scotland|wales|northern ireland|vereinigtes königreich|"
     "großbritannien|reino unido|gran bretaña|royaume-uni|grande-bretagne|regno unito|gran bretagna|"
@@ -56,7 +56,7 @@ def _town(key: str, code: str, city: str, region: str) -> list[str]:
 
 
 def _japanese(street: str, code: str, city: str, region: str) -> list[str]:
-    """Return the postcode first; Japanese text runs from the prefecture to the house, Latin text the other way."""
+    """Return the postcode, then the rest: prefecture first in Japanese script, street first in Latin script."""
     postcode = f"〒{code.removeprefix('〒').strip()}" if code else ""
     if f"{street}{city}{region}".isascii():
         return [postcode, street, ", ".join(filter(None, (city, region)))]

@@ -34,7 +34,7 @@ def hash_application_password(key: bytes, password: str) -> bytes:
 
 
 def constant_time_equals(one: bytes, other: bytes) -> bool:
-    """Compare two values in a time that does not depend on where they differ."""
+    """Compare two values in constant time, to avoid revealing where they differ."""
     return hmac.compare_digest(one, other)
 
 
@@ -45,7 +45,7 @@ def hash_account_password(password: str) -> str:
 def verify_account_password(stored: str, password: str) -> bool:
     """Return whether a password matches the stored hash.
 
-    If the hash is empty, it never matches but takes just as long.
+    An empty hash takes just as long to verify and never matches.
     """
     try:
         _hasher.verify(stored or _dummy_hash(), password)

@@ -1,4 +1,4 @@
-"""Parse dates in all accepted forms, with date words in eight languages.
+"""Parse dates in all accepted forms, and list date words in several languages for other modules.
 
 Parsing does not depend on the current time: `now`, `tomorrow` and `+1 week` become a `RelativeDate`. The caller
 resolves it with the transaction's time.

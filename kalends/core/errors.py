@@ -46,6 +46,7 @@ ApiError                    an error response: code, status, message, data
        rest_quota_exceeded           the account's daily limit              quota_exceeded
        rest_too_many_writes          the user's earlier writes still wait   too_many_writes
   431  rest_head_too_large           the headers exceed the limit           head_too_large
+  500  internal_server_error         an unexpected error                    internal_error
   any  rest_batch_failed             a batch operation failed               batch_failed
   503  rest_unavailable              the database is busy or unavailable    unavailable
                                      this process has reached a limit       overloaded
@@ -523,7 +524,7 @@ def unavailable(message: str | Message = BUSY, *, cause: str = "") -> ApiError:
 
 
 def overloaded() -> ApiError:
-    """Return the error for work that exceeds a limit in this process. The database is not at fault."""
+    """Return the error for work that exceeds a limit of this process, rather than of the database."""
     return unavailable(cause="too_many_requests")
 
 

@@ -20,7 +20,7 @@ def element_set(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-# Browsers parse the content of these elements by different rules, so the elements are renamed to unknown ones.
+# Browsers parse the content of these elements differently, so `enforce_html_limits` renames them to unknown elements.
 FOREIGN: Final = element_set("frameset math noscript plaintext select svg template")
 # Elements whose content is text up to the end tag.
 RAW_TEXT: Final = element_set("iframe noembed noframes script style textarea title xmp")

@@ -36,7 +36,7 @@ MAX_EDGE: Final = 2560
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A smaller version: scaled to fit a box, or cropped around the focus point to fill it."""
+    """A smaller version of an image: scaled to fit a square, or cropped around the focal point to fill it."""
 
     name: str
     edge: int

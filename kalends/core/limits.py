@@ -73,7 +73,7 @@ class PerOwnerLimiter:
                 await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled():
-                self.release(owner)  # The slot was assigned at the moment when the wait timed out.
+                self.release(owner)  # The slot was assigned just as the wait timed out or was canceled.
             elif waiter in queue:
                 queue.remove(waiter)
                 self._waiting -= 1
@@ -88,7 +88,7 @@ class PerOwnerLimiter:
         self._running[owner] -= 1
         self._in_progress -= 1
         if owner in self._queues:
-            # Other owners now go first, even if they began to wait later.
+            # Other owners now go first, even if they started waiting later.
             self._queues[owner] = self._queues.pop(owner)
         self._discard_idle(owner)
         while self._in_progress < self._limits.total and (next_owner := self._next_owner()) is not None:
@@ -187,7 +187,7 @@ class WriteTurn:
     async def waiting(self, site_id: int, user_id: int) -> AsyncIterator[None]:
         """Wait for the turn.
 
-        In the block, the caller locks the site; until the block ends, the write counts as waiting.
+        The caller locks the site inside the block. The write counts as waiting until the block ends.
         """
         if self.key is not None:  # An operation can lock a site that its caller has already locked.
             yield
@@ -214,9 +214,9 @@ class Limit:
 
 
 def remaining_count(limit: Limit, count: float, counted_at: datetime, now: datetime) -> float:
-    """Return what remains of an earlier count after the elapsed time.
+    """Return an earlier count minus the attempts forgiven since then.
 
-    Setting the time back does not raise the count.
+    Setting the clock back does not raise the count.
     """
     elapsed = max(0.0, (now - counted_at).total_seconds())
     return max(0.0, count - elapsed / limit.seconds)
@@ -296,7 +296,7 @@ def _parse_ip(text: str) -> IpAddress | None:
 def rate_limit_key(client_ip: str) -> str:
     """Return a client's rate-limit key: its IPv4 address, or the /64 network of its IPv6 address.
 
-    A client with one address in a /64 usually controls all of them. Other text is returned, truncated.
+    A client with one address in a /64 usually controls all of them. Text that is not an IP address is only truncated.
     """
     try:
         ip = ip_address(client_ip.partition("%")[0])

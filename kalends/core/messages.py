@@ -1,7 +1,7 @@
-"""Messages that are translated when a response is rendered, and the choice of the response's language.
+"""Messages, which are translated when a response is rendered, and the choice of the language.
 
-A message consists of an English text with named placeholders, and the values for them. Only texts that people read
-are translated; names, codes, types and structure are the same in every language.
+A message is an English text with named placeholders and their values. Only texts that people read are translated;
+names, codes, types and structure are the same in every language.
 """
 
 import gettext

@@ -68,7 +68,7 @@ class Type:
     null_value: object = NOT_NULLABLE  # what null means on update; NOT_NULLABLE rejects null
     accepts_lists: bool = False
     exact_schema: Mapping[str, object] | None = None  # a more precise schema for /doc
-    # Replaces a query value that would be rejected with a valid one, or with None to ignore the parameter.
+    # Corrects a query value that would otherwise be rejected; returns None to ignore the parameter.
     correct: Callable[[str], str | None] | None = None
     is_text: bool = False  # accepts any text; only limits and sanitizes it
     note: str = ""  # a sentence about the type that /doc adds to the description of each parameter
@@ -293,7 +293,7 @@ def terms(*, allow_empty: bool = False) -> Type:
 
 
 def _read_linked(value: object) -> list[int | dict[str, object]]:
-    """Parse links: IDs, which can be comma-separated, or objects with an ID or with data; one of them or a list."""
+    """Parse links: IDs (which may be comma-separated), or objects with an ID or data; alone or in a list."""
     if value in ("", 0, "0", False):
         return []
     entries: list[int | dict[str, object]] = []
@@ -389,7 +389,7 @@ def _read_password(value: str) -> str:
 
 
 def _read_new_password(value: str) -> str:
-    """Check a new event password. Shorter passwords that already exist remain valid."""
+    """Check a new event password. Existing passwords may be shorter."""
     if value and not MIN_PASSWORD_LENGTH <= len(value) <= 255:
         raise InvalidValue(
             "must have {minimum} to 255 characters, or be empty to clear the password.", minimum=MIN_PASSWORD_LENGTH
@@ -432,7 +432,7 @@ PASSWORD = _limited(_string(_read_password), "", minLength=1, maxLength=255)
 
 
 def _read_token(value: object) -> tuple[int, int | None]:
-    """Parse a revision, or the position between two pages with the revision at which the sync began."""
+    """Parse a revision; between two pages, also the revision after which deletions are reported."""
     match = re.fullmatch(r"(\d{1,16})(?:\.(\d{1,16}))?", str(value))
     if match is None:
         raise InvalidValue("must be 0, a revision or a `next_since` from a response.")

@@ -1,6 +1,6 @@
-"""Words for days and prices in eight languages: today, tonight, tomorrow, this weekend, free.
+"""Find words for days and prices in a search: today, tonight, tomorrow, this weekend, free.
 
-A text may use the words of any language. A word is found only as a whole; the longest phrase wins.
+The words can be in any of eight languages. Only whole words match, and the longest phrase wins.
 """
 
 import re
@@ -15,8 +15,8 @@ Meaning = Literal["today", "tonight", "tomorrow", "weekend", "free"]
 DAY_MEANINGS: Final[tuple[Meaning, ...]] = ("today", "tonight", "tomorrow", "weekend")
 MEANINGS: Final[tuple[Meaning, ...]] = (*DAY_MEANINGS, "free")
 EVENING: Final = time(17)  # events tonight begin at or after this time
-# Per language, the phrases for each meaning; the order is the order of MEANINGS. Words that titles often have in
-# another sense, such as "libre" or "frei", count only as part of a phrase.
+# Phrases by language, in the order of MEANINGS. Words that often mean something else in titles, such as "libre" or
+# "frei", count only as part of a phrase.
 PHRASES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "en": (
         ("today",),
@@ -82,7 +82,7 @@ _MEANING_OF: Final[dict[str, Meaning]] = {
     for phrase in phrases
 }
 _MAX_WORDS: Final = max(phrase.count(" ") + 1 for phrase in _MEANING_OF)
-# A quoted phrase or an excluded word is searched as it is.
+# Quoted phrases and excluded words are searched as written.
 _TOKEN: Final = re.compile(r'-?["“”][^"“”]*(?:["“”]|\Z)|[^\s"“”]+')
 _PUNCTUATION: Final = ",.;:!?¿¡、。！？"
 # Japanese writes no spaces: 「今日のコンサート」 is "today's concert".
@@ -99,18 +99,18 @@ class FoundWord:
 
 @dataclass(frozen=True, slots=True)
 class SplitText:
-    """The words found in a text, and what remains without them."""
+    """The words found in a text, and the remaining text."""
 
     found: tuple[FoundWord, ...]
     rest: str
 
     def restore(self, word: FoundWord) -> str:
-        """Return the remaining text with a word in quotation marks, which makes it a word like any other."""
+        """Put a found word before the remaining text, in quotation marks to make it an ordinary search word."""
         return f'"{word.text}" {self.rest}'.strip()
 
 
 def split_text(text: str) -> SplitText:
-    """Find at most one word for a day and one for a price; further ones remain part of the text."""
+    """Find at most one word for a day and one for a price; others remain in the text."""
     tokens = [match[0] for match in _TOKEN.finditer(_separate(text))]
     found: list[FoundWord] = []
     rest: list[str] = []
@@ -125,7 +125,7 @@ def split_text(text: str) -> SplitText:
 
 
 def complete(text: str, language: str) -> tuple[tuple[Meaning, ...], str]:
-    """Return the meanings whose words in a language begin like the end of the text, and the text before it."""
+    """Return the meanings of phrases that start with the last words of the text, and the text before those words."""
     tokens = [match[0] for match in _TOKEN.finditer(text)]
     rows = PHRASES.get(language, PHRASES["en"])
     for start in range(max(0, len(tokens) - _MAX_WORDS), len(tokens)):
@@ -141,7 +141,7 @@ def complete(text: str, language: str) -> tuple[tuple[Meaning, ...], str]:
 
 
 def find_days(meaning: Meaning, today: date) -> tuple[date, date] | None:
-    """Return the first and last day that a word stands for; None if it does not stand for days."""
+    """Return the first and last day for a meaning; None if it is not a day."""
     match meaning:
         case "today" | "tonight":
             return today, today

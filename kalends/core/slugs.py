@@ -34,7 +34,7 @@ def normalize_lookup(slug: str) -> str:
 
 
 def add_number(slug: str, n: int) -> str:
-    """Return the slug for the nth record that wants this slug. The slug of a trashed record is not truncated."""
+    """Return the slug for the nth record with this slug. A trashed record's slug is not truncated."""
     if n == 1:
         return slug
     return f"{slug}-{n}" if slug.endswith(TRASHED_SUFFIX) else add_suffix(slug, f"-{n}")

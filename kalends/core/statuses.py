@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-# What a transition requires: permission to edit the record, permission to publish, or that time has passed.
+# What a transition requires: permission to edit the record, permission to publish, or only a point in time.
 Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status

@@ -105,7 +105,7 @@ def _shorten(text: str, context: int, *, is_first: bool, is_last: bool) -> str:
 
 
 MAX_DISTANCE: Final = 2
-# Longer values are not typing errors and would be slow to compare.
+# Longer values are not typos and would be slow to compare.
 MAX_LENGTH: Final = 64
 NO_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({})
 

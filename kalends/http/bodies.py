@@ -84,8 +84,8 @@ class DisconnectWatcher:
         If the client disconnects, cancel the work and raise ClientDisconnected.
         """
         self._work = asyncio.create_task(work)
-        # The body of a read is ignored. The body of a write is not requested here, because the work authenticates the
-        # caller before it reads the body.
+        # A read's body is ignored. A write's body is left to the work, which may authenticate the caller before
+        # reading the body.
         if request.method in BODYLESS_METHODS:
             self._start_watching()
         try:
@@ -374,7 +374,7 @@ def normalize_query(
     normalized = [pair for pair in pairs if (name := base_name(pair[0])) in known or name in COMMON_NAMES]
     ignored: list[str] = []
     strict: str | None = None
-    if len(normalized) < len(pairs):  # this test is cheap, which matters because it runs for every read
+    if len(normalized) < len(pairs):  # a cheap test, because it runs for every read
         others = {name: value for name, value in pairs if base_name(name) not in known}
         strict = others.get(STRICT)
         ignored = [name for name in others if base_name(name) not in COMMON_NAMES and name not in ("lang", STRICT)]
@@ -433,7 +433,7 @@ def rewrite_rest_route(scope: MutableMapping[str, Any], root: str) -> None:
     if root and path.lower().startswith(f"{SCRIPT}{root}".lower()):
         _set_path(scope, path[len(SCRIPT) :])
     query: bytes = scope["query_string"]
-    # This test is cheap, because it runs for every request. The name of the parameter may be percent-encoded.
+    # This test must be cheap, because it runs for every request. The parameter's name may be percent-encoded.
     if PARAM.encode() not in query and b"%" not in query:
         return
     pairs = [(base_name(_decode(pair.partition(b"=")[0])), pair) for pair in query.split(b"&")]
@@ -610,7 +610,7 @@ class Upload:
 async def read_upload(
     request: Request, directory: Path, limit: int, form_limits: FormLimits = UPLOAD_LIMITS
 ) -> tuple[RawParams, Upload | None]:
-    """Return the request's parameters and the uploaded file, or None instead of the file if there is none."""
+    """Return the request's parameters, and the uploaded file if there is one."""
     raw = await read_values(request, b"")
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     disposition = request.headers.get("content-disposition", "")

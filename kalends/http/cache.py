@@ -4,8 +4,8 @@ A response from an older revision is valid if no later change has touched its ta
 reads that get no database connection (decision 0034). Concurrent requests for the same response wait until the first
 request has rendered it (single flight).
 
-If the head of a request is the same as an earlier one, the cached response is sent without further interpreting the
-request (decision 0036).
+If a request has the same head as an earlier one, the cached response is sent without parsing the request again
+(decision 0036).
 """
 
 import asyncio
@@ -120,10 +120,9 @@ class TouchedTags:
         return site.list_after(since) if site.floor <= since and site.known >= revision else None
 
     async def _read(self, site_id: int, site: SiteTags, after: int) -> None:
-        """Read the changes after a revision up to the current one.
+        """Read the changes after a revision, always up to the current one.
 
-        Always read up to the current revision. An event may have lost links since `after`, and only the log entry for
-        the removal of a link still contains it.
+        An event may have lost links since `after`, and a removed link remains only in the log entry for its removal.
         """
         rows = await self._fetch(site_id, select_changes(site_id, after))
         if rows and rows[0]["last_revision"] < site.known:
@@ -153,7 +152,7 @@ class TouchedTags:
 
 # Compressing smaller bodies costs more than it saves.
 MIN_COMPRESSED_BYTES: Final = 1024
-COMPRESSED_TYPE: Final = "font/woff2"  # The format is compressed.
+COMPRESSED_TYPE: Final = "font/woff2"  # already compressed
 # Larger bodies are compressed in a thread, because a feed with thousands of events would block the event loop.
 MIN_THREAD_BYTES: Final = 256 * 1024
 ZERO_QUALITY: Final = re.compile(r"q\s*=\s*0?\.?0*")
@@ -195,7 +194,7 @@ UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control",
 
 # Causes of status 503 if the database is available, but all connections for this kind of request are in use.
 STARVED: Final = frozenset({"too_many_requests", "pool_exhausted"})
-# For this many seconds after it becomes outdated, a response may be sent to requests that get no connection.
+# How many seconds after it becomes outdated a response may be sent to requests that get no connection.
 MAX_OUTDATED_SECONDS: Final = 60
 # Results of looking for such a response.
 ANSWERED, UNKNOWN, WITHDRAWN, TOO_OLD, UNCHECKED = "answered", "unknown", "withdrawn", "too_old", "unchecked"
@@ -246,7 +245,7 @@ def read_head(scope: Mapping[str, Any], api_prefixes: tuple[str, ...]) -> Head |
 
 @dataclass(frozen=True, slots=True)
 class PreparedResponse:
-    """A cached response prepared for requests with one head, without the headers that differ each time."""
+    """A cached response prepared for requests with the same head, without the headers that differ each time."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -277,7 +276,7 @@ class LastKnown(NamedTuple):
 class CachedResponse:
     """A cached response.
 
-    `expires_at` is when the response becomes wrong even without a write, for example at midnight.
+    `expires_at` is when the response becomes outdated even without a write, for example at midnight.
     """
 
     site_id: int
@@ -435,7 +434,7 @@ class ResponseCache:
         try:
             current = await state.sources.current_revision(hit.host)
         except ApiError:
-            return False  # `find` needs the whole request to decide whether the response can be used nevertheless.
+            return False  # `find` needs the whole request to decide whether to use the response anyway.
         cached = await self._get(state, now, hit.key, current) if current is not None else None
         return cached is not None and cached.variants.get(head) is hit
 

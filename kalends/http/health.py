@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# After this many seconds without a heartbeat, the worker counts as missing. After startup, no warning appears
-# earlier.
+# A worker counts as missing after this many seconds without a heartbeat. After startup, the check waits as long
+# before its first warning.
 MAX_HEARTBEAT_AGE: Final = 60.0
 CHECK_INTERVAL: Final = 15.0
 CONSEQUENCE: Final = (

@@ -74,7 +74,7 @@ class ReadSources:
 
     @property
     def outage_age(self) -> float:
-        """Return for how many seconds a replica has been answering without the primary."""
+        """Return how many seconds a replica has been answering without the primary."""
         return self.replica.outage_age if self.replica is not None else 0.0
 
     @property
@@ -294,7 +294,7 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def session_token(self) -> str:
-        """Return the session cookie of a same-origin request.
+        """Return the session cookie of a same-origin request; handlers check the origin of a write.
 
         An `Authorization` header takes precedence over the cookie.
 

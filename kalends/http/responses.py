@@ -280,7 +280,7 @@ async def send_response(send: Send, status: int, headers: Sequence[tuple[bytes, 
 async def prepare_cached(
     context: RequestContext[Any], cached: CachedResponse, origins: Sequence[str], *, is_outdated: bool = False
 ) -> PreparedResponse:
-    """Return a cached response in the form for this request: compressed, or as a 304. If outdated, it has no ETag."""
+    """Compress a cached response for this request, or turn it into a 304. An outdated response gets no ETag."""
     request = context.request
     fields = [pair for pair in cached.headers if not is_outdated or pair[0] not in VALIDATORS]
     allowed = {**make_headers(request, origins), **context.own_headers}

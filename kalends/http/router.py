@@ -57,7 +57,7 @@ class Endpoint:
     returns: str = ""  # name of the response schema
     status: int = 200
     errors: tuple[ErrorCode, ...] = ()
-    path_params: tuple[Param, ...] = ()  # set by the route, unless the parameters have other descriptions
+    path_params: tuple[Param, ...] = ()  # set by the route unless given
     has_etag: bool = True
     request_headers: tuple[str, ...] = ()  # in addition to headers implied by the method
     body_schema: str = ""  # name of the request schema; if empty, `params` are described inline

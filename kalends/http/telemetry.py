@@ -20,7 +20,7 @@ from kalends.store.site_database import SiteDatabase
 
 # Seconds before the same problem is logged again.
 PROBLEM_INTERVAL: Final = 60.0
-# For this many seconds, access log lines are collected. They are lost if the process is killed.
+# Seconds between writes of the access log. Collected lines are lost if the process is killed.
 LOG_INTERVAL: Final = 0.1
 # Seconds between connection pool samples.
 SAMPLE_INTERVAL: Final = 2.0

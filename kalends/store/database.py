@@ -43,8 +43,8 @@ LOG_POSITION: Final = (
 ENTER_STANDBY_BY_HOST = f"SELECT {SITE_COLUMNS}, {LOG_POSITION} AS log_position FROM enter_site($1)"
 # Connections reserved for looking up revisions and for /readyz, which must work while all others are in use.
 LOOKUP_CONNECTIONS = 2
-# The share of connections for reads without credentials. A few are enough to keep a process busy. With more of them,
-# expensive queries would take CPU time from other requests, and connections from signed-in users.
+# The share of connections for reads without credentials. A few connections keep a process busy. With more, expensive
+# queries would take CPU time from other requests, and connections from signed-in users.
 PUBLIC_SHARE: Final = 0.4
 # Seconds after which a lookup treats the database as unavailable.
 LOOKUP_TIMEOUT = 2.0

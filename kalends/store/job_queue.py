@@ -31,8 +31,8 @@ class Task(StrEnum):
 class Queue(StrEnum):
     """The worker's queues. Each has separate slots, so its jobs never wait for another queue's jobs.
 
-    The database function `enqueue_job` assigns the queue to each task that a transaction enqueues. So the assignment
-    is right even if the server runs an earlier version.
+    The database function `enqueue_job` assigns each task to its queue. The assignment is right even if the server
+    runs an earlier version.
     """
 
     URGENT = "default"  # publications and purges, which visitors wait for
@@ -172,7 +172,7 @@ OLDEST: Final = """
 
 
 async def find_oldest(queue_url: str) -> dict[str, float]:
-    """Return, by queue, for how many seconds the oldest waiting job has been due; omit empty queues."""
+    """Return how many seconds each queue's oldest waiting job has been due; omit empty queues."""
     async with connect(queue_url, prepared=False) as connection:
         return {row["queue_name"]: row["seconds"] for row in await connection.fetch(OLDEST)}
 

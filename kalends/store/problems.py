@@ -72,7 +72,7 @@ class DatabaseUnavailable(ApiError):
 
 
 class NotOwner(DatabaseUnavailable):
-    """Raised if the login does not own a table whose rows a command needs for all sites."""
+    """Raised if a command needs a table's rows for all sites, but its login does not own the table."""
 
     def __init__(self, table: str) -> None:
         detail = (

@@ -28,7 +28,7 @@ class Site:
     trimmed_revision: int
     secret: bytes
     created_at: datetime
-    # The public pages' theme.
+    # Theme and links of the public pages.
     logo_url: str
     accent: str
     first_weekday: int

@@ -1,7 +1,7 @@
 """GET /doc: an OpenAPI document for every route, parameter, body, response, header and error code.
 
-It is generated once per language from the route table, which also handles requests. Only its URLs depend on the
-request.
+It is generated from the route table that also dispatches requests, and cached by language and default page size. Only
+its URLs depend on the request.
 """
 
 import re

@@ -225,7 +225,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Access-Control-Allow-Headers": _header(TEXT, N_("Request headers that scripts of this origin may send")),
     "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("How many seconds a browser may cache this permission")),
 }  # fmt: skip
-# Any response can have these headers, so each description repeats only the first one.
+# Any response can have these headers, so the descriptions of responses list only the first one.
 COMMON_HEADERS: Final = (
     "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
     "X-Kalends-Ignored-Params", "Age",

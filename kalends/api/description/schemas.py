@@ -497,7 +497,7 @@ STATUS: Final[Schema] = {"type": "integer", "minimum": 400, "maximum": 599}
 PARAM_ERROR: Final = record(
     {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})}
 )
-# The error codes whose errors contain further data: the statuses, and the schemas of the data.
+# Codes of errors with additional data: their statuses, and the schemas of the data.
 _ERROR_DATA: Final[dict[str, tuple[Schema, Schema]]] = {
     "rest_missing_callback_param": ({"const": 400}, {"params": array(TEXT)}),
     "rest_invalid_param": (
@@ -563,7 +563,7 @@ DOCUMENT: Final[Schema] = {
 
 
 def components(rooms: Mapping[str, Schema], *, of_interface: bool) -> dict[str, Schema]:
-    """Return the schemas of the API or of the extension, by name. `rooms` holds more schemas for the extension."""
+    """Return the schemas of the API or the extension by name. `rooms` holds additional schemas for the extension."""
     schemas: dict[str, Schema] = {
         "DateDetails": DATE_DETAILS,
         "ImageSize": IMAGE_SIZE,

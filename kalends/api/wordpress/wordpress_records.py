@@ -32,7 +32,7 @@ from kalends.core.errors import ApiError
 from kalends.media.operations import create_media, read_images
 from kalends.store import Row
 
-# `_embed` adds linked records to a response to save clients further requests.
+# `_embed` adds linked records to a response, which saves clients requests.
 
 
 async def embed_linked(context: OperationContext, records: Sequence[Any], shapes: Sequence[JsonObject]) -> None:

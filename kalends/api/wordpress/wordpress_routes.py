@@ -1,4 +1,4 @@
-"""The `wp/v2` routes, in WordPress form and therefore without an OpenAPI document."""
+"""The `wp/v2` routes. They follow WordPress, so they have no OpenAPI document."""
 
 from typing import Any, Final
 
@@ -66,7 +66,7 @@ async def list_accounts(_: object, context: OperationContext) -> Outcome:
     permissions.require_role(context.actor, permissions.ADMINISTRATOR if is_edit else permissions.CONTRIBUTOR)
     page, per_page = context.values.get("page", 1), context.values.get("per_page", 10)
     rows = await read_profiles(context.transaction, limit=per_page, offset=(page - 1) * per_page)
-    # The caller has an account, so there are no rows only if the page is beyond the last one.
+    # The caller has an account, so an empty page is beyond the last one.
     total = (rows or await read_profiles(context.transaction))[0]["total"]
     items = [_shape_account(row, context, is_edit=is_edit) for row in rows]
     page_info = make_page_info(f"{context.extension_url}/users", context, page, per_page, total)
@@ -190,7 +190,7 @@ KINDS: Final = (CORE_EVENTS, CORE_VENUES, CORE_ORGANIZERS, CORE_CATEGORIES, CORE
 
 
 def _read_text(text_type: Type) -> Type:
-    """Return a type that also accepts `{"raw": …}`, the form in which WordPress returns texts."""
+    """Return a type that also accepts `{"raw": …}`, as in WordPress responses."""
 
     def read(value: Any) -> Any:
         if isinstance(value, dict):

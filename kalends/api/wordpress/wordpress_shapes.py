@@ -1,6 +1,6 @@
 """WordPress-shaped records: typed records as JSON, and kinds with WordPress list parameters.
 
-Functions get each record twice: in typed form and as the stored row. Callers who may edit the record also get the
+Functions take each record twice: in typed form and as the stored row. Users who may edit the record also get the
 row's texts as `raw`.
 """
 
@@ -414,7 +414,7 @@ def _order(columns: Mapping[str, LiteralString], query: ListQuery) -> Sql:
 
 
 def _build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Use the event list query unless it lacks the order, or the order is `date` and no filter has an index."""
+    """Use the event list query if it supports the order, but for `date` only if a filter has an index."""
     has_index = any(isinstance(clause, LinkCondition | TextCondition) for clause in clauses)
     is_by_date = query.values["orderby"] == "date" and not has_index
     if query.values["orderby"] in EVENT_ORDERS and not is_by_date:

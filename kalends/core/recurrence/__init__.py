@@ -1,7 +1,6 @@
 """Read, write, expand and change recurrence rules (RFC 5545).
 
-Rules are expanded in local time and produce at most one date per day. This package depends neither on the current
-time nor on a series' time zone or the database.
+Rules are expanded in local time and produce at most one date per day. A time zone matters only for reading `UNTIL`.
 """
 
 from kalends.core.recurrence.rule_dates import check_start, end_before, expand, period_of, rest_from, shift_rule

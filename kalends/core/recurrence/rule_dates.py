@@ -1,7 +1,7 @@
 """Expand rules to dates, and change rules.
 
-An expansion visits each year once, from the first requested date to the end, and computes the days only once per kind
-of year. This limits the time that any rule can take.
+An expansion visits each year once, from the first requested date to the end. It computes the days only once per kind
+of year (its first weekday, and whether it is a leap year). This limits the time that any rule can take.
 """
 
 from calendar import isleap
