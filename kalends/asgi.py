@@ -153,7 +153,7 @@ class Application:
                 await self._respond(scope, head, DisconnectWatcher(receive), send)
 
     async def _repeat(self, scope: Scope, head: Head, hit: RepeatedHit, send: Send) -> bool:
-        """Send the stored response to an identical earlier request if it is still valid; return whether it was."""
+        """Send the response to an identical earlier request again if it is still valid; return whether it is."""
         started_at, now = time.perf_counter(), utc_now()
         if not await self._cache.is_valid(head, hit, self._state, now):
             return False
@@ -172,7 +172,7 @@ class Application:
         await receive()
         self._opened_state = await self._open_state()
         replica = self._state.sources.replica
-        # Tracing, and choosing a replica, require the whole request.
+        # Tracing and choosing a replica require the whole request.
         self._repeats_hits = self._telemetry.tracer is None and replica is None
         samples = sample_pool(self._state.database, replica)
         watching = [asyncio.create_task(work) for work in (self._state.worker_watch.run(), samples)]
@@ -509,7 +509,7 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
-    """Return the mounts for the API, the extensions, the aliases for existing clients, and the core routes."""
+    """Return the mounts for the API, extensions, aliases for existing clients, and WordPress's core routes."""
     canonical_prefix = f"{settings.api_root}/{INTERFACE.namespace}"
     extension_prefix = f"{settings.api_root}/{EXTENSION.namespace}"
     aliases = [Mount(path, "/".join(path.split("/")[-3:]), INTERFACE, path) for path in settings.api_aliases]

@@ -20,7 +20,7 @@ from kalends.website import feed_views, page_server
 from kalends.website.context import PageRoutes
 
 INTERFACE: Final = Interface(CALENDAR_NAMESPACE, ROUTES)
-# Series routes. A batch can call them, too.
+# Batches can call series routes, too.
 SERIES_INTERFACE: Final = Interface("kalends/v1", series_api.ROUTES, has_document=False)
 BATCH: Final = Endpoint(
     ("POST",),

@@ -28,7 +28,7 @@ NOT_SETTINGS: Final = frozenset(
     ]
 )  # fmt: skip
 
-# Former names and names from other programs, with the names to suggest instead.
+# Former and likely mistaken names, with the names to suggest instead.
 SYNONYMS: Final = {
     "kalends_db_url": "KALENDS_DATABASE_URL",
     "kalends_database": "KALENDS_DATABASE_URL",
@@ -43,7 +43,7 @@ CommaSeparated = tuple[str, ...]
 UrlByCell = dict[str, str]
 
 CELL_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
-# Matches only a comma before a cell name, because a URL with several hosts contains commas, too.
+# Matches only a comma before a cell name, because a URL with several hosts also contains commas.
 NEXT_CELL: Final = re.compile(r",(?=[^,=/@]*=[^,=]*://)")
 
 

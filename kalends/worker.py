@@ -1,7 +1,7 @@
-"""The worker process: it runs queued jobs and periodic tasks.
+"""The worker process, which runs queued jobs and periodic tasks.
 
-Every job is idempotent: it reads the record while holding the site's lock and does nothing if the work is already
-done. If a worker dies, another worker retries its jobs.
+Jobs that change records are idempotent: they read the record while holding the site's lock and do nothing if the work
+is already done. If a worker dies, another worker retries its jobs.
 """
 
 import asyncio
@@ -234,7 +234,7 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
 
         return register
 
-    # In a schedule with six fields, the last field is the seconds.
+    # In a six-field schedule, the last field holds the seconds.
     @periodic("* * * * * */30")
     async def start_imports(timestamp: int) -> None:
         await imports_jobs.start_due(database, utc_now())
@@ -305,7 +305,7 @@ async def _wait_for_revision(replica: Replica, site_id: int, revision: int) -> b
 
 
 async def empty_old_trash(database: Database, days: int) -> int:
-    """Permanently delete records that have been in the trash for `days` days; return how many were deleted."""
+    """Permanently delete records that have been in the trash for at least `days` days; return the number."""
     removed = 0
     cutoff = utc_now() - timedelta(days=days)
     while old := await job_queue.find_old_trash(database, cutoff):

@@ -185,7 +185,7 @@ class ProcessCollector:
     def collect(self) -> Iterable[Any]:
         from prometheus_client.multiprocess import mark_process_dead
 
-        # Otherwise, gauges from killed processes would be added up forever.
+        # Otherwise, the sums would include gauges of killed processes forever.
         for path in self._directory.glob("gauge_live*.db"):
             pid = int(path.stem.rpartition("_")[2])
             if not _is_running(pid):

@@ -40,7 +40,7 @@ class FetchResponse:
     size: int
 
     def validator(self, name: str) -> str:
-        """Return a validator header for the next request; "" if it cannot be sent back."""
+        """Return a validator header's value for the next request; "" if it cannot be sent back."""
         value = self.headers.get(name, "")
         return value if len(value) <= MAX_VALIDATOR_LENGTH and value.isascii() and value.isprintable() else ""
 

@@ -39,7 +39,7 @@ class SandboxedProcess:
         self._pending = 0
 
     async def run(self, job: Mapping[str, Any]) -> bytes | None:
-        """Return a job's result, or None if the process exceeded a limit."""
+        """Return a job's result, or None if the process failed, for example because it exceeded a limit."""
         if self._pending >= self._max_pending:
             raise errors.overloaded()
         self._pending += 1

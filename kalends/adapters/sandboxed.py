@@ -24,7 +24,7 @@ def read_job() -> dict[str, Any]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(limits["niceness"])
-    # With autogroup scheduling, the priority of the session counts, and this process has its own session.
+    # With autogroup scheduling, the session's priority counts, and this process runs in a separate session.
     with suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as group:  # noqa: PTH123
         group.write(str(limits["niceness"]))
     return job

@@ -1,6 +1,6 @@
-"""Trace requests, SQL statements and jobs with OpenTelemetry, which the extra `kalends[otel]` installs.
+"""Trace requests, SQL statements and jobs with OpenTelemetry (`kalends[otel]`); count jobs and log their failures.
 
-Without `KALENDS_TRACES_URL` there is no tracer, and none of this is imported or called. Spans contain neither query
+Without `KALENDS_TRACES_URL`, there is no tracer, and OpenTelemetry is not imported. Spans contain neither query
 strings nor statement parameters.
 """
 

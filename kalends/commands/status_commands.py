@@ -82,7 +82,7 @@ async def _read_database(settings: "Settings") -> dict[str, Any]:
 
 
 async def _measure_sites(owner_url: str) -> "tuple[list[SiteSize] | None, SiteTotals | None]":
-    """Return site sizes and totals, or None if the login may not read them."""
+    """Return site sizes and totals, or None for both if the login may not read them."""
     from kalends.store import problems, sites
 
     try:

@@ -1,4 +1,4 @@
-"""Demo towns and dates, and rows of events, series and links in chunks for COPY, which loads millions in minutes."""
+"""Demo towns and dates, and chunks of event, series and link rows for COPY, which loads millions in minutes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ _MIDDLE: Final = 1 << (_BITS - 1)
 def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
     """Return each event's publication time and day, packed into one number, in publication order.
 
-    Editors enter events weeks ahead. As on a real site, the order of IDs is therefore only roughly the order of
-    dates. Packing two numbers into one makes two million entries small and fast to sort.
+    As on real sites, events are published weeks ahead, so their IDs are only roughly in date order. Packing two
+    numbers into one makes two million entries small and fast to sort.
     """
     days = [-1 - int(chance() * DAYS_BACK) for _ in range(past)]
     days += [int(DAYS_AHEAD * chance() ** 2.5) for _ in range(upcoming)]
@@ -63,7 +63,7 @@ def choose_span(chance: Chance, theme: Theme, midnight: datetime, zone: str) -> 
         return _span(midnight, midnight + timedelta(days=days), zone, True), True
     minutes = pick(chance, theme.hours) * 60 + (30 if chance() < 0.3 else 0)
     start = midnight + timedelta(minutes=minutes)
-    # These events last two or three days, from the first evening to the last afternoon.
+    # A few events end one or two days later.
     length = 60 * 24 * (1 + int(2 * chance())) if roll < 0.02 else 0
     return _span(start, start + timedelta(minutes=length + pick(chance, theme.lengths)), zone, False), False
 
@@ -416,7 +416,7 @@ DATE_COLUMNS: Final = (*EVENT_COLUMNS, "series_id", "slot")
 
 @dataclass(frozen=True, slots=True)
 class SeriesChunk:
-    """Rows of series, dates and the dates' links. Entries in `log` contain kind, ID, revision and cause."""
+    """Rows of series, their dates and the dates' links. Entries in `log` contain kind, ID, revision and cause."""
 
     series: list[Row] = field(default_factory=list[Row])
     dates: Chunk = field(default_factory=Chunk)
@@ -440,7 +440,7 @@ def build_series_chunk(builder: EventBuilder, plans: list[int], last_id: int, la
 
 
 def _add_series(chunk: SeriesChunk, builder: EventBuilder, base: Chunk) -> None:
-    """Add a series that repeats the only event in `base`. The series takes over the event's ID and revision."""
+    """Add a series that repeats the only event in `base`. The series gets the event's ID and revision."""
     first: dict[str, Any] = dict(zip(EVENT_COLUMNS, base.events[0], strict=True))
     slug = first["slug"] or builder.free_slug(str(first["id"]))
     part = _choose_part(builder.chance, first)

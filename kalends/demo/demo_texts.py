@@ -1,7 +1,7 @@
 """Word lists, and the titles and descriptions made from them, each with its folded form for search.
 
 Even two million descriptions consist of only a few thousand pieces, and each piece is folded only once. The generator
-uses only `random()`, because the sequence of this function is the same in all Python versions.
+uses only `random()`, because its sequence is the same in all Python versions.
 """
 
 import re
@@ -252,7 +252,7 @@ def read_text(written: str) -> Text:
 
 
 def fill(template: str, chance: Chance, names: Mapping[str, str]) -> str:
-    """Fill each slot with one of the words for it. If the name of the slot is capitalized, capitalize the word."""
+    """Fill each slot with a name or a random word. If the slot's name is capitalized, capitalize the word."""
 
     def word(slot: re.Match[str]) -> str:
         name = slot[1].lower()

@@ -74,7 +74,7 @@ class DemoCounts:
 
 
 def resolve_counts(options: DemoOptions) -> DemoCounts:
-    """Derive missing counts. On small sites, most events are upcoming; on large sites, most are past."""
+    """Derive missing counts. On small sites, half of the events are upcoming; on large sites, one in twenty."""
     events = options.events
     upcoming = options.upcoming
     if upcoming is None:
@@ -275,7 +275,7 @@ class _LinkedRecords:
                 "zip": f"{int(10_000 + chance() * 89_999)}",
                 "phone": f"{town.dialling_code} {int(100_000 + chance() * 899_999)}",
                 "website": f"https://venue-{n + 1}.example{town.top_level_domain}" if chance() < 0.6 else "",
-                # A town of this size is about four kilometers across.
+                # Up to about four kilometers from the center in each direction.
                 "geo_lat": round(town.latitude + (chance() - 0.5) * 0.07, 6),
                 "geo_lng": round(town.longitude + (chance() - 0.5) * 0.07, 6),
                 **self._build_publication(),

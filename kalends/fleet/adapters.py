@@ -1,7 +1,7 @@
 """Site archives: zip files with one JSON Lines file per table, image files and a manifest.
 
-Zip has advantages over tar.gz: every desktop opens it, members can be read separately, images stay uncompressed, and
-one damaged member does not make the others unreadable.
+Zip has advantages over tar.gz: every desktop system can open it, members can be read separately, images stay
+uncompressed, and one damaged member does not make the others unreadable.
 
 An archive may come from anyone. The reader never extracts a member under a name from the archive. It accepts only
 members that the format defines, each within its limits, and verifies the SHA-256 hash of each member.
@@ -45,7 +45,7 @@ class ArchiveRefused(InvalidValue):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes in bytes, far above what a site with 200,000 events and a long history needs."""
+    """Limits far above what a site with 200,000 events and a long history needs. Sizes are in bytes."""
 
     members: int = 2_000_000
     total: int = 200 * 2**30
@@ -57,7 +57,7 @@ class Limits:
     rows: int = 100_000_000
     # Compressed JSON Lines rarely reach a tenth of this ratio; zip bombs exceed it by a factor of ten.
     ratio: int = 200
-    # Compression ratios of members below this size do not matter.
+    # Members below this size may have any compression ratio.
     ratio_from: int = 2**20
 
 
@@ -128,7 +128,7 @@ def create_archive(path: Path, moment: datetime) -> Generator[ArchiveWriter]:
 
 
 class ArchiveReader:
-    """Reads an archive whose members have been checked. Every error message names the member."""
+    """Reads an archive after checking its list of members and its manifest."""
 
     def __init__(self, file: zipfile.ZipFile, archive_size: int, limits: Limits) -> None:
         self._file = file
@@ -227,7 +227,7 @@ class ArchiveReader:
             raise ArchiveRefused("{member}: its last line is incomplete.", member=member)
 
     def _iterate_chunks(self, member: str) -> Iterator[bytes]:
-        """Yield the content of a member. zipfile enforces the declared size and the checksum."""
+        """Yield a member's content in chunks. zipfile enforces the declared size and the checksum."""
         with _explain_damage(member):
             source = self._file.open(self._members[member])
         with source:

@@ -135,7 +135,7 @@ async def request_options(console_request: ConsoleRequest, action: str) -> Respo
 async def use_passkey(console_request: ConsoleRequest, action: str) -> int:
     """Verify a passkey's signature and return the user's ID; raise 401, or 429 after too many failures.
 
-    Failures are counted only per client, because they must not lock out other people.
+    Failures are counted only per client, to avoid locking out other people.
     """
     relying_party, credential = require_relying_party(console_request), read_credential(console_request)
     client_ip = console_request.client_ip

@@ -111,13 +111,13 @@ async def set_account_password(tx: Transaction, login: str, password: str) -> No
 
 
 async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -> None:
-    """Replace an account's password, end its sessions, and invalidate its sign-in and reset links."""
+    """Replace an account's password, end its sessions, and invalidate its one-time links."""
     await user_tables.change_user(tx, user_id, {"password_hash": password_hash})
     await end_all_sessions(tx, user_id)
 
 
 async def end_all_sessions(tx: Transaction, user_id: int) -> None:
-    """End a user's sessions, and invalidate links to sign in or reset the password."""
+    """End a user's sessions and invalidate their one-time links."""
     await session_tables.end_sessions(tx, user_id)
     await session_tables.remove_tokens(tx, user_id)
 
@@ -158,7 +158,7 @@ def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -
 def read_login(login: str, name: str = "LOGIN") -> str:
     """Return a login in its stored form; raise InvalidArgument if it is not a valid login."""
     cleaned = parse_argument(name, lambda text: clean_plain(text, 60), login)
-    # HTTP separates login and password with a colon, and strips spaces.
+    # HTTP Basic authentication separates login and password with a colon.
     if not cleaned or ":" in cleaned or any(character.isspace() for character in login):
         raise InvalidArgument(name, Message("must have 1 to 60 characters, without spaces and colons."))
     return cleaned

@@ -39,8 +39,8 @@ async def find_credentials(
 ) -> tuple[list[Credential], Failures]:
     """Return a login's application passwords and its recent failures.
 
-    Failures are counted by subject, and by each prefix combined with the user ID. An unknown login has ID 0, so it
-    takes as long.
+    Failures are counted by subject, and by each prefix combined with the user ID. Unknown logins use ID 0, so they
+    take equally long.
     """
     query = """
         WITH found AS (
@@ -63,7 +63,7 @@ async def find_credentials(
 
 
 async def find_credential(tx: Transaction, password_id: UUID) -> Credential | None:
-    """Return an application password with its user, or None if it was revoked."""
+    """Return an application password, or None if it was revoked or its user is disabled."""
     query = """
         SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
         FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id

@@ -1,4 +1,4 @@
-"""Compositions of the demo pictures that show a room or what stands in it."""
+"""Draw the demo pictures that show rooms or objects."""
 
 import math
 

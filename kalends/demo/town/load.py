@@ -166,7 +166,7 @@ class _Loader:
     def _build_event(
         self, occurrence: Occurrence, ids: Mapping[str, Mapping[str, int]], *, days: int
     ) -> dict[str, object]:
-        """Return an event's parameters; it was published this number of days ago."""
+        """Return the parameters of an event that was published `days` days ago."""
         slot = occurrence.slot
         published = self.context.transaction.now - timedelta(days=days)
         return {
@@ -216,7 +216,7 @@ class _Loader:
         await author._add("events", event)
 
     async def _write_as(self, user_id: int) -> None:
-        """Store the changes so far; the following ones belong to this user."""
+        """Store the changes so far, and attribute later ones to this user."""
         tx = self.context.transaction
         await tx.flush_changes()
         tx.changes.entries.clear()

@@ -1,4 +1,4 @@
-"""Compositions of the demo pictures that show a place under the open sky."""
+"""Draw the demo pictures that show outdoor scenes."""
 
 import math
 
@@ -155,7 +155,7 @@ def draw_running(canvas: Canvas) -> None:
 
 
 def draw_house(canvas: Canvas) -> None:
-    """Draw a building whose width, windows and gable follow from chance: each picture shows another one."""
+    """Draw a building with random width, windows and gable, so each picture shows a different one."""
     sky, wall, roof, door = canvas.palette
     chance = canvas.chance.random
     canvas.sky(sky, "#fdf6ea")

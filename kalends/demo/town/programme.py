@@ -1,7 +1,7 @@
 """Larkford's program: what takes place, where, on which weekday and how often.
 
-A slot repeats every few weeks and takes its items in turn. Weeks are counted from a fixed Monday, so the same day
-always has the same program. All texts are original.
+A slot repeats at an interval of weeks and goes through its items in turn. Weeks are counted from a fixed Monday, so
+the same day always has the same program. All texts are original.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MON, TUE, WED, THU, FRI, SAT, SUN = range(7)
 class Item:
     title: str
     text: str
-    cost: str | None = None  # None means the cost of the slot
+    cost: str | None = None  # None means the slot's cost
     featured: bool = False
 
 
@@ -37,14 +37,14 @@ class Slot:
     tags: tuple[str, ...] = ()
     note: str = ""  # a second paragraph that all items share
     has_picture: bool = True
-    scene: str = ""  # picture scene; empty means the scene of the category
+    scene: str = ""  # picture scene; empty means the category's scene
 
 
 COUNCIL, ARTS, STATION_YARD = "Larkford Town Council", "Larkford Arts Trust", "Station Yard Community Trust"
 PLAYHOUSE, FILM_CLUB, MUSEUM = "Playhouse Company", "Picture House Film Club", "Larkford Museum Society"
 TRADERS, RIVER, SPORTS = "Market Traders’ Association", "Friends of the River Lark", "Larkford Sports Association"
 
-# Two long descriptions, as people write them.
+# Two long descriptions with headings and lists.
 MARKET_TEXT: Final = """<p>Forty stalls with vegetables from the valley, bread, cheese, fish, plants and the knife
 grinder. The market has been held in the square since 1291, and the oldest stall has been in the same family for six
 generations.</p>
@@ -375,7 +375,7 @@ SEVERAL_DAYS: Final = (
                      " pieces for children."),)),
 )  # fmt: skip
 
-# Dates of weekly items that differ from the others: fields by title and by the number of the date after today.
+# Changes to single dates of weekly items: fields by title and by the number of the date after today.
 CHANGED_DATES: Final = {
     "Story time": {
         1: {

@@ -46,7 +46,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category with its text. `scene` illustrates events that have no scene."""
+    """A category with its text. `scene` illustrates events whose slot has no scene."""
 
     scene: str
     text: str
@@ -147,7 +147,7 @@ CATEGORIES: Final = {
 
 WEEKS_BACK: Final = 4
 WEEKS_AHEAD: Final = 10
-# Maximum number of weeks that an exhibition runs. One that opened before the first week may still be open.
+# Maximum duration of an exhibition, in weeks. One that opened before the first week may still be open.
 LONGEST_RUN: Final = 7
 FIRST_MONDAY: Final = date(2024, 1, 1)
 
@@ -165,7 +165,7 @@ class Occurrence:
 
 
 def list_occurrences(today: date) -> list[Occurrence]:
-    """Return the program from four weeks before today to ten weeks after it, sorted by start."""
+    """Return the program from four weeks before the current week to ten weeks after it, sorted by start."""
     this_week = (today - FIRST_MONDAY).days // 7
     first_day = FIRST_MONDAY + timedelta(weeks=this_week - WEEKS_BACK)
     found = [
@@ -178,7 +178,7 @@ def list_occurrences(today: date) -> list[Occurrence]:
 
 
 def find_occurrence(slot: Slot, today: date, weeks: int) -> Occurrence:
-    """Return the slot's occurrence in the week that begins this number of weeks after today's."""
+    """Return the slot's occurrence in the week that is `weeks` weeks after the current one."""
     week = (today - FIRST_MONDAY).days // 7 + weeks
     return next(_repeat(slot, week, week))
 

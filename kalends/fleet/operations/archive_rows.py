@@ -1,4 +1,4 @@
-"""Check archive rows before they are stored. Every error message names the member, the line and the column."""
+"""Check archive rows before they are stored. Error messages name the member and line, and the column if any."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -358,7 +358,7 @@ def _find_object(place: str, value: Any, rules: Rules) -> Iterator[tuple[str, di
 
 
 def _find_contents(series: Mapping[str, Any], place: str) -> Iterator[tuple[str, dict[str, Any], Rules]]:
-    """Yield the contents of a series. They have the same columns as events."""
+    """Yield a series' contents. They have the same columns as events."""
     yield from _find_object(f"{place}template.", series.get("template"), RULES["events"])
     changes = series.get("content_changes")
     for change in changes if isinstance(changes, list) else ():  # pyright: ignore[reportUnknownVariableType]

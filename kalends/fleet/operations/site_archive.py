@@ -192,7 +192,7 @@ BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 4 * 2**20
 # Number of image files to extract and check at a time.
 BATCH_IMAGES: Final = 8
-# The host names of sites are stored without a port.
+# Site host names are stored without a port.
 MAX_HOST_LENGTH: Final = 253
 _HOST: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\]", re.ASCII | re.IGNORECASE)
 # Chooses the database for a site with these hosts, and the site ID if there is a directory.
@@ -307,7 +307,7 @@ class _Loader:
         self._compare_files()
 
     async def store_images(self, stored: _StoredFiles) -> None:
-        """Check each file like an uploaded image, and store it under the name that it has in the archive."""
+        """Check each file like an uploaded image, and store it under its name in the archive."""
         library, done, total = stored.library, 0, len(self._archive.images)
         for names in batched(self._archive.images, BATCH_IMAGES):
             async with library.open_work_directory() as directory:
@@ -333,7 +333,7 @@ class _Loader:
         entries = list(rows)
         if len(entries) != 1:
             raise ArchiveRefused("sites.jsonl: must have exactly one line.")
-        # With new hosts, the base URL would still point to the old host.
+        # With new hosts, the archive's base URL would point to an old host.
         base_url = "" if self._options.hosts else self._manifest.base_url
         await self._load.set_site(columns, orjson.dumps(entries[0]).decode(), base_url)
         return 1
@@ -374,10 +374,7 @@ class _Loader:
             yield row
 
     def _compare_files(self) -> None:
-        """Refuse files that belong to no image.
-
-        Refuse images whose files are neither present nor listed as missing.
-        """
+        """Refuse files that belong to no image, and images whose files are neither present nor listed as missing."""
         present = set(self._archive.images)
         for name in sorted(present - self._files):
             raise ArchiveRefused("media/{name}: belongs to no image.", name=name)

@@ -42,7 +42,7 @@ def ignore_event(event: str) -> None:
 
 @dataclass(slots=True)
 class SiteMover:
-    """Runs one move in one process. `watch` is called when a step begins or ends."""
+    """Runs one move in one process. `watch` receives events, such as the start and end of each step."""
 
     directory_url: str
     source: Cell
@@ -141,7 +141,7 @@ class SiteMover:
             self.pause_ms = await move_source.measure_pause(self.source, self.move)
 
     async def route(self) -> None:
-        """Send all requests to the target, and add hosts that the site received during the move."""
+        """Send all requests to the target, and add any of the site's hosts in the directory that the target lacks."""
         hosts = await move_steps.route_to_target(self.directory_url, self.move, self.pause_ms, "route")
         await move_target.add_hosts(self.target, self.move, hosts)
 
@@ -339,7 +339,7 @@ async def _start_move(setup: MoveSetup, lock: SourceLock, site_id: int, source: 
 
 
 async def _begin(setup: MoveSetup, site_id: int, source: str, target: str) -> Move:
-    """Permit the switch, then store the move in the directory. There, other movers can find and abort it."""
+    """Permit the switch, then store the move in the directory, where other movers can find and abort it."""
     move_id = uuid.uuid4()
     setup.watch("before publish")
     await move_source.publish(setup.find_cell(source), site_id, move_id)

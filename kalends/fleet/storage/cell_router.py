@@ -78,7 +78,7 @@ MIN_AGE: Final = 1
 # How many seconds to remember that a host has no site, and the maximum number of such hosts.
 UNKNOWN_SECONDS: Final = 5.0
 MAX_UNKNOWN: Final = 10_000
-# How many seconds a request waits at most for a switch to end, and its first and longest pause between lookups.
+# Seconds: a request's maximum wait for a switch, and its first and longest pause between lookups.
 MAX_WAIT: Final = 5.0
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.32
@@ -91,8 +91,7 @@ class CellRouter:
         self._known = KnownSites()
         self._unknown: dict[SiteKey, float] = {}
         self._refreshing: set[asyncio.Task[None]] = set()
-        # The number of lookups for sites not in memory, of lookups after a cell did not have the site, and of waits
-        # for a switch.
+        # Lookups for sites not in memory, lookups after a cell did not have the site, and waits for a switch.
         self.counts: Counter[str] = Counter(miss=0, retry=0, wait=0)
 
     def search(self, key: SiteKey) -> "CellSearch":
@@ -129,7 +128,7 @@ class CellRouter:
         return location
 
     def distrust(self, key: SiteKey) -> None:
-        """Look up a location again soon: the cell is unavailable, and the site may have moved before that."""
+        """Look up a location again soon, because its cell is unavailable and the site may have moved earlier."""
         known = self._known.get(key)
         if known is not None and _now() - known[1] >= MIN_AGE:
             self._known.put(key, known[0], max(_now() - MAX_AGE, 0))

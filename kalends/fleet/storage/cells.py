@@ -1,7 +1,7 @@
 """Sites in several databases, called cells; each transaction begins in the cell that serves its site.
 
 A site can move at any time. Entering a transaction in the wrong cell fails before any work is done; the transaction
-then begins again in the right cell, unnoticed by the caller.
+then begins again in the right cell, without the caller noticing.
 """
 
 import asyncio
@@ -33,10 +33,7 @@ class Cells:
     async def transaction(
         self, site: str | int, now: datetime, *, writing: bool, anonymous: bool = False, client_ip: str = ""
     ) -> AsyncIterator[Transaction]:
-        """Run a transaction in the cell that serves the site.
-
-        In all other respects, this is like `Database.transaction`.
-        """
+        """Run a transaction like `Database.transaction`, in the cell that serves the site."""
         search, tx = self.router.search(site), None
         async with AsyncExitStack() as stack:
             while tx is None:
@@ -139,7 +136,7 @@ async def _enter(
 
 @dataclass(frozen=True, slots=True)
 class CellContents:
-    """The name of a database's cell, the sites it serves with their hosts, and the sites it does not serve."""
+    """A database's cell name, the sites it serves with their hosts, and the sites in it that it does not serve."""
 
     name: str | None
     hosts: Mapping[int, tuple[str, ...]]
@@ -162,7 +159,7 @@ async def read_contents(owner_url: str) -> CellContents:
 def compare(
     sites: Iterable[DirectorySite], cells: Mapping[str, CellContents], moving: set[int], missing: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Yield the differences in the cells that could be read; `missing` contains the names of all other cells."""
+    """Yield where the cells that could be read differ from the directory; `missing` names all other cells."""
     expected = {site.location.site_id: site for site in sites}
     for name, contents in cells.items():
         if contents.name != name:

@@ -234,7 +234,7 @@ async def add_host(
 async def remove_host(directory_url: str, owner_urls: Mapping[str, str], host: str) -> int:
     """Remove a host and return its site's ID.
 
-    Refuse to remove the last host, because no request could reach the site.
+    Refuse to remove the last host, because then no request could reach the site.
     """
     host = host.lower()
     async with _change_directory(directory_url) as directory:
@@ -263,7 +263,7 @@ async def remove_site(directory_url: str, owner_urls: Mapping[str, str], site_id
 
 
 async def remove_copy(directory_url: str, owner_urls: Mapping[str, str], site_id: int, cell: str) -> None:
-    """Remove a site's rows from a cell that is not the site's cell in the directory."""
+    """Remove a site's rows from a cell other than the one in the directory."""
     async with _change_directory(directory_url) as directory:
         # The row lock prevents anyone from starting to move the site to this cell.
         row = await directory.fetchrow(

@@ -30,7 +30,7 @@ from kalends.fleet.storage.move_steps import (
 from kalends.fleet.storage.move_tables import TableSize
 from kalends.store.problems import connect, fetch_version
 
-# The lock timeout, except for the switch, and the polling intervals, in seconds.
+# In seconds: the lock timeout (except for the switch) and the polling intervals.
 LOCK_TIMEOUT: Final = 5.0
 POLL_SECONDS: Final = 0.005
 SLOT_SECONDS: Final = 0.2
@@ -389,7 +389,7 @@ async def find_late_jobs(source: Cell, move: Move, seconds: float) -> tuple[list
 
 
 async def remove_leftovers(source: Cell, move: Move, jobs: list[int], report: Callable[[int], None]) -> None:
-    """Remove the rows of a departed site in batches, and finally the mark of its departure."""
+    """Remove a departed site's rows in batches, and finally its departure mark."""
 
     async def require_departed(connection: Any) -> None:
         query = "SELECT FROM unserved_sites WHERE site_id = $1 AND state = 'departed' AND move_id = $2 FOR KEY SHARE"
@@ -412,7 +412,7 @@ async def remove_leftovers(source: Cell, move: Move, jobs: list[int], report: Ca
 
 # Prerequisites for a move. Each check returns problems with remedies.
 
-# A move needs three slots and connections: one for itself, and one for each of the two tables copied at a time.
+# A move needs three slots and connections: one for changes, and one for each of the two tables copied at a time.
 NEEDED_SLOTS: Final = 3
 OLDEST_SERVER: Final = 150000  # first PostgreSQL version with row filters
 READ_SERVER: Final = """

@@ -28,10 +28,9 @@ from kalends.fleet.storage.directory import Location
 from kalends.store.problems import CONNECTION_ERRORS, DRIVER_ERRORS, DatabaseUnavailable, connect
 from kalends.store.sites import SiteConflict
 
-# SQLSTATEs of temporary errors: lost connections, shutdowns, locks, conflicts, standbys, timeouts, no resources.
+# SQLSTATEs of temporary errors: lost connections, shutdowns, locks, conflicts, standbys, timeouts, scarce resources.
 TEMPORARY_STATES: Final = ("08", "57P", "55P03", "40", "25006", "25P03", "53", "57014")
-# A mover holds the lock of its source (`SourceLock`). If a move is unfinished and its source unlocked, it was
-# interrupted.
+# A mover locks its source (`SourceLock`), so an unfinished move whose source is unlocked was interrupted.
 MOVE_COLUMNS: Final = """
     id, site_id, source, target, step, started_at, changed_at, ended_at, outcome, pause_ms,
     ended_at IS NULL AND EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
@@ -148,7 +147,7 @@ async def read_move(directory_url: str, move_id: UUID) -> Move | None:
 
 
 async def begin_move(directory_url: str, move_id: UUID, site_id: int, source: str, target: str) -> Move:
-    """Store a new move. From then on, requests go to the target if the source no longer serves the site."""
+    """Store a new move. After that, requests go to the target if the source no longer serves the site."""
     async with connect(directory_url) as connection, connection.transaction():
         statement = """
             UPDATE kalends_directory.sites SET target = $3, changed_at = now()
@@ -274,10 +273,7 @@ class SourceLock:
 
 @asynccontextmanager
 async def lock_source(directory_url: str, source: str, seconds: float) -> AsyncIterator[SourceLock]:
-    """Lock a source cell for one mover.
-
-    Several movers are avoided, because each move would decode the cell's log again.
-    """
+    """Lock a source cell, because several moves at once would each decode the cell's log."""
     lock = SourceLock(directory_url, source, seconds)
     await lock.acquire()
     keeper = asyncio.create_task(lock.keep())

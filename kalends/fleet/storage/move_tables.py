@@ -1,11 +1,11 @@
-"""Tables with site rows, read from the catalog for moves, and listed with their columns for archives."""
+"""Tables with site rows: found in the catalog for moves, and listed in this module for archives."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import Any, Final
 
-# Tables with `site_id` whose rows stay in their database.
+# Tables with `site_id` whose rows do not move with the site.
 LOCAL_TABLES: Final = ("site_hosts", "unserved_sites")
 BATCH_ROWS: Final = 5000
 # A removed site has no hash, and different schema versions never produce the same hash.
@@ -57,7 +57,7 @@ async def find_tables(connection: Any) -> list[SiteTable]:
 
 
 async def measure_tables(connection: Any, tables: Sequence[SiteTable], site_id: int) -> list[TableSize]:
-    """Return how many rows a site has in each table, and the size of these rows in bytes, compressed as stored."""
+    """Return each table's number of rows for a site, and their size in bytes as stored, with compression."""
     parts = [
         f"SELECT '{table.name}' AS name, count(*) AS rows, coalesce(sum(pg_column_size(t)), 0)::bigint AS bytes "
         f'FROM "{table.name}" t WHERE "{table.key}" = $1'
@@ -105,8 +105,7 @@ class Table:
     name: str
     # Columns that are not in the archive. `stored` supplies values for those without a default.
     left_out: frozenset[str] = frozenset()
-    # SQL expressions by column, for the values to archive; `stored` has the expressions for the values to store on
-    # import.
+    # SQL expressions by column: `written` for the values in the archive, `stored` for the values to import.
     written: Mapping[str, str] = field(default_factory=dict[str, str])
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     # A column that refers to another row in the same table, possibly a later one.
@@ -161,7 +160,7 @@ TABLES: Final = (
     Table("series"),
     Table("venues", left_out=frozenset({"geoloc_pending"})),
     Table("organizers"),
-    # `geoloc_known` is derived too, but archive it: otherwise a trigger would write each event twice.
+    # `geoloc_known` could be computed, but if it were missing, a trigger would write each event twice.
     Table("events"),
     _link("event_venues"),
     _link("event_organizers"),
@@ -229,7 +228,7 @@ async def read_columns(connection: Any, table: Table) -> tuple[Column, ...]:
 
 
 async def read_order(connection: Any, table: Table) -> str:
-    """Return the primary key columns; the archive orders rows by them."""
+    """Return a table's primary key columns, which determine the order of rows in the archive."""
     query = """
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.place)
         FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attnum, place)

@@ -170,9 +170,8 @@ async def open_verification(target: Cell, move: Move) -> AsyncIterator[Callable[
 async def activate(target: Cell, move: Move, departure: Departure) -> bool:
     """Start serving the site, with its hosts and jobs, in one transaction.
 
-    Return False if the site is already active.
-
-    Raise CopyLost if the target has lost the copy, for example after a failover to a lagging standby.
+    Return False if the site is already active. Raise CopyLost if the target has lost the copy, for example after a
+    failover to a lagging standby.
     """
     async with connect(target.url) as connection:
         await connection.execute("SET timezone = 'UTC'")
@@ -205,7 +204,7 @@ async def _serves(connection: Any, move: Move) -> bool:
 
 
 async def add_hosts(target: Cell, move: Move, hosts: Sequence[str]) -> None:
-    """Add hosts that the directory assigned to the site during the move."""
+    """Assign hosts to the site at the target."""
     async with connect(target.url) as connection:
         await _add_hosts(connection, move, hosts)
 

@@ -2,7 +2,7 @@
 
 The server reads the primary's write-ahead log position at short intervals. Data that is current up to a position
 contains every write acknowledged before that position was read. Finding the age of data this way requires no writes,
-no special rights and no comparison between the times of two machines. An idle primary does not count as lag.
+no special rights and no comparison of two machines' clocks. An idle primary does not count as lag.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ MAX_POSITIONS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLimits:
-    """The maximum age of a replica's data, and how long an outage of the primary suspends it, in seconds."""
+    """In seconds: the maximum age of a replica's data, and how long an outage of the primary lifts this limit."""
 
     max_lag: float = 5.0
     outage_seconds: float = 3600.0
 
 
 class PrimaryLog:
-    """The positions in the primary's write-ahead log, each with the time just before it was read."""
+    """Positions in the primary's write-ahead log, each with the time just before it was read."""
 
     def __init__(self, started_at: float) -> None:
         self._positions: deque[tuple[float, int]] = deque(maxlen=MAX_POSITIONS)
@@ -64,7 +64,7 @@ class PrimaryLog:
 
 
 class Replica:
-    """The connection pool of a standby, and the check whether its data is recent enough."""
+    """A standby's connection pool, and the age of its data."""
 
     def __init__(self, database: Database, primary: Database, limits: ReplicaLimits) -> None:
         self.database = database
