@@ -1,5 +1,6 @@
 """Postal addresses in each country's format: where the town, the region and the postcode go."""
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -35,6 +36,7 @@ _NAMES: Final = {
     "MX": "mexico|méxico|mexiko|mexique|messico|メキシコ",
     "JP": "japan|nippon|nihon|japón|japon|giappone|japão|日本|日本国",
 }
+_JAPANESE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # kana and kanji; "Tōkyō" is in Latin script
 _CODE_OF: Final = {name: code for code, names in _NAMES.items() for name in names.split("|")}
 
 
@@ -58,6 +60,6 @@ def _town(key: str, code: str, city: str, region: str) -> list[str]:
 def _japanese(street: str, code: str, city: str, region: str) -> list[str]:
     """Return the postcode, then the rest: prefecture first in Japanese script, street first in Latin script."""
     postcode = f"〒{code.removeprefix('〒').strip()}" if code else ""
-    if f"{street}{city}{region}".isascii():
+    if not _JAPANESE.search(f"{street}{city}{region}"):
         return [postcode, street, ", ".join(filter(None, (city, region)))]
     return [postcode, f"{region}{city}{street}"]

@@ -126,7 +126,7 @@ async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> Non
         INSERT INTO login_failures AS f (site_id, subject, count, counted_at)
         SELECT ?::bigint, s.subject, 1, ?::timestamptz FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
         ON CONFLICT (site_id, subject) DO UPDATE SET counted_at = excluded.counted_at, count = 1 + greatest(0,
-            f.count - extract(epoch FROM excluded.counted_at - f.counted_at) / (
+            f.count - greatest(0, extract(epoch FROM excluded.counted_at - f.counted_at)) / (
                 SELECT s.seconds FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
                 WHERE s.subject = f.subject))
     """

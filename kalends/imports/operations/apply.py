@@ -18,7 +18,7 @@ from kalends.imports.operations.import_runs import read_question, remember_input
 from kalends.imports.operations.row_writing import Applied, apply_row
 from kalends.imports.operations.sources import fetch_run, fetch_source, make_context, make_undo_context
 from kalends.imports.operations.undo import apply_undo_row, restore_site
-from kalends.imports.storage import import_lists, import_tables
+from kalends.imports.storage import import_tables
 from kalends.imports.storage.import_tables import Columns, encode, encode_message
 from kalends.media.adapters.library import FetchResult, Library
 from kalends.media.images import PendingFetch, find_unfetched
@@ -106,7 +106,7 @@ async def _begin_progress(run: ImportRun) -> int:
     async with run.open(writing=True) as tx:
         states = await import_tables.count_states(tx, run.run_id)
         settled = states.get("applied", 0) + states.get("failed", 0)
-        left = await import_lists.count_pending(tx, run.run_id, run.numbers)
+        left = await import_tables.count_next_rows(tx, run.run_id, run.numbers)
         progress = encode({"done": settled, "total": settled + left})
         await import_tables.change_run(tx, run.run_id, {"progress": progress})
         return left

@@ -424,7 +424,7 @@ async def apply_run(_: None, context: OperationContext) -> Outcome:
         raise errors.import_unconfirmed(question)
     numbers = await _select_rows(tx, run, context.values)
     options = {**decode(run["options"]), "numbers": numbers}
-    progress = encode({"done": 0, "total": await import_lists.count_pending(tx, run["id"], numbers)})
+    progress = encode({"done": 0, "total": await import_tables.count_next_rows(tx, run["id"], numbers)})
     await import_tables.change_run(
         tx, run["id"], {"state": "applying", "options": encode(options), "progress": progress}
     )

@@ -234,6 +234,7 @@ class Request:
     source: Row
     file: Row | None  # name and content of the uploaded file
     known_starts: Mapping[str, str]  # first dates of series, by identity
+    site_timezone: str
 
     @property
     def options(self) -> dict[str, Any]:
@@ -261,7 +262,7 @@ async def load_request(tx: Transaction, run: Row, source: Row) -> Request:
         item["identity"]: import_tables.decode(item["source_values"]) for item in items if item["kind"] == "series"
     }
     starts = {identity: str(values.get("start_date", "")) for identity, values in series.items()}
-    return Request(run, source, file, starts)
+    return Request(run, source, file, starts, tx.site.timezone)
 
 
 async def read_input(tools: Tools, request: Request) -> Input | None:
@@ -328,7 +329,9 @@ def _make_options(request: Request) -> dict[str, Any]:
             "known_starts": dict(request.known_starts),
             "organizer_emails": source["organizer_emails"],
         }
-    defaults = {"timezone": source["timezone"]} if source["timezone"] else {}
+    defaults = {"site_timezone": request.site_timezone}
+    if source["timezone"]:
+        defaults["timezone"] = source["timezone"]
     return {"columns": import_tables.decode(source["columns"]), "defaults": defaults}
 
 

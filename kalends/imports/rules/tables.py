@@ -76,7 +76,8 @@ def read_rows(
     """Read the rows of a table, including its header. Raise InvalidValue if the table is too large or empty.
 
     `mapping` maps headers to fields, and headers of columns to skip to an empty field. The fields of all other
-    headers are guessed. `defaults` can contain `kind`, `timezone`, `date_order` (dmy or mdy) and `duration_minutes`.
+    headers are guessed. `defaults` can contain `kind`, `timezone`, `site_timezone`,
+    `date_order` (dmy or mdy) and `duration_minutes`.
     """
     table = _make_table(rows, mapping or {}, defaults)
     columns: list[Column] = [

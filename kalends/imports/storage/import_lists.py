@@ -1,6 +1,6 @@
 """Queries for the lists of imports in the API and the console, and for uploaded files."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, LiteralString
 
 from asyncpg import Record
@@ -98,15 +98,6 @@ async def list_pending_numbers(tx: Transaction, run_id: int, actions: Sequence[s
     pending = "WHERE site_id = ? AND run_id = ? AND action = ANY(?) AND state = ANY(?) ORDER BY number"
     query = Sql("SELECT number FROM import_rows " + pending, tx.site.id, run_id, list(actions), ["pending"])
     return [row["number"] for row in await tx.fetch_all(query)]
-
-
-async def count_pending(tx: Transaction, run_id: int, numbers: Collection[int] | None = None) -> int:
-    """Count the rows left to apply, or only the rows with these numbers."""
-    pending = Sql("FROM import_rows WHERE site_id = ? AND run_id = ? AND state = 'pending'", tx.site.id, run_id)
-    if numbers is not None:
-        pending += Sql(" AND number = ANY(?)", list(numbers))
-    number: int = await tx.fetch_value(Sql("SELECT count(*) ") + pending)
-    return number
 
 
 async def count_rows(tx: Transaction, run_id: int) -> list[Record]:

@@ -222,12 +222,20 @@ async def list_next_rows(
     tx: Transaction, run_id: int, numbers: Collection[int] | None, limit: int | None = None
 ) -> list[Record]:
     """Return the next pending rows, in order. If `numbers` is given, return only these rows, even waiting ones."""
-    chosen = Sql("AND state = 'pending'")
-    if numbers is not None:
-        chosen = Sql("AND state IN ('pending', 'waiting') AND number = ANY(?)", list(numbers))
-    return await tx.fetch_all(
-        Sql(SELECT_ROWS + OF_RUN, tx.site.id, run_id) + chosen + Sql("ORDER BY number LIMIT ?", limit)
-    )
+    rows = Sql(SELECT_ROWS + OF_RUN, tx.site.id, run_id) + _choose_rows(numbers)
+    return await tx.fetch_all(rows + Sql("ORDER BY number LIMIT ?", limit))
+
+
+async def count_next_rows(tx: Transaction, run_id: int, numbers: Collection[int] | None = None) -> int:
+    rows = Sql("SELECT count(*) FROM import_rows" + OF_RUN, tx.site.id, run_id) + _choose_rows(numbers)
+    number: int = await tx.fetch_value(rows)
+    return number
+
+
+def _choose_rows(numbers: Collection[int] | None) -> Sql:
+    if numbers is None:
+        return Sql("AND state = 'pending'")
+    return Sql("AND state IN ('pending', 'waiting') AND number = ANY(?)", list(numbers))
 
 
 async def find_needed_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> set[int]:

@@ -19,7 +19,7 @@ from kalends.core.times import utc_now
 from kalends.imports.operations.apply import Images, ImportRun, apply_rows
 from kalends.imports.operations.row_writing import Applied
 from kalends.imports.operations.sources import make_administrator_context
-from kalends.imports.storage import import_lists, import_tables
+from kalends.imports.storage import import_tables
 from kalends.media.adapters.library import FetchResult, Library
 from kalends.move_in.operations.move_planning import require_source
 from kalends.move_in.operations.move_records import write_old_record
@@ -104,7 +104,7 @@ async def _begin(job: MoveInJob, *, accept_deletions: bool) -> Row:
         await keep_identity(tx, job.move_in.site, keep_ids=options["keep_ids"])
         if accept_deletions:
             await import_tables.accept_waiting(tx, job.run_id, "gone")
-        if await import_lists.count_pending(tx, job.run_id):
+        if await import_tables.count_next_rows(tx, job.run_id):
             await import_tables.change_run(tx, job.run_id, {"state": "applying"})
         return source
 

@@ -110,10 +110,6 @@ class MoveIn:
     def of_kind(self, kind: str) -> list[ImportedRecord]:
         return [record for record in self.records if record.kind == kind]
 
-    @property
-    def trashed(self) -> list[ImportedRecord]:
-        return [record for record in self.records if record.values.get("status") == "trash"]
-
 
 def find_media_references(html: str) -> list[str]:
     """Return the identities of images that a description refers to."""

@@ -43,6 +43,7 @@ def test_a_country_may_have_its_code_or_a_name_in_many_languages(country: str) -
         (("", "", "Singapore", "", "Singapore"), ("Singapore",)),
         (("1-1 Chiyoda", "〒100-0001", "Chiyoda", "Tokyo", "Japan"),
          ("〒100-0001", "1-1 Chiyoda", "Chiyoda, Tokyo", "Japan")),
+        (("1-1 Ōtemachi", "", "Chiyoda", "Tōkyō", "Japan"), ("1-1 Ōtemachi", "Chiyoda, Tōkyō", "Japan")),
         (("{city}", "{code}", "{0}", "", "US"), ("{city}", "{0} {code}", "US")),
     ],
 )  # fmt: skip
