@@ -17,7 +17,7 @@ from kalends.store.sql import Sql
 
 
 async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
-    """Publish a scheduled record if it is due. Because of the site lock, this happens only once."""
+    """Publish a scheduled record if it is due. The site lock ensures that this happens only once."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.published_at <= ?", tx.now))

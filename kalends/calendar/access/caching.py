@@ -2,8 +2,8 @@
 
 A tag stands for a record or a set of records. A response carries tags for everything that it depends on. It is
 outdated as soon as a change touches one of these tags. A page of events carries a tag for each event, and tags for
-its list. The list's tags are as narrow as possible: they stand for the linked records or months to which the list is
-restricted. A list of another kind carries a tag for the kind. A change to any record of that kind touches this tag.
+its list. The list's tags are as narrow as possible: they stand for the linked records or months that restrict it.
+A list of another kind carries a tag for the kind. A change to any record of that kind touches this tag.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -93,7 +93,7 @@ def tags_for_record(kind: Kind, row: Row) -> tuple[str, ...]:
 
 
 def tags_for_event(event_id: int) -> tuple[str, ...]:
-    """Return the tags for a response about a withdrawn event. Include `events`: another event may get the slug."""
+    """Return the tags for a response about a withdrawn event. `events` covers a new event with the same slug."""
     return (SITE, "events", record_tag("events", event_id))
 
 
@@ -146,8 +146,8 @@ def months_between(first: datetime, last: datetime) -> range:
 def _tags_for_set(query: ListQuery, clauses: Sequence[Clause]) -> Sequence[str]:
     """Return the tags for the set of events that a list selects from.
 
-    One restriction of the list is enough: if an event enters, leaves or moves within the list, it meets all
-    restrictions before or after the change. The first restriction for which there are tags is used.
+    One restriction is enough, because an event that enters, leaves or moves within the list meets all restrictions
+    before or after the change. Use the first restriction that has tags.
     """
     values: Mapping[str, Any] = query.values
     if read_order(query)[0] == "modified" or hides_subsequent(query):
@@ -193,16 +193,13 @@ def _list_references(kind: Kind, rows: list[Row]) -> list[str]:
 
 
 def _publish_tag(site_id: int, secret: bytes, tag: str) -> str:
-    """Return a tag for shared caches.
-
-    IDs are hashed, because they could reveal linked records that are not public.
-    """
+    """Return the form of a tag that shared caches see. Hash IDs to hide linked records that are not public."""
     if tag == SITE:
         return f"s{site_id}"
     kind, separator, record = tag.partition("/")
     if not separator and ":" not in tag:
         return f"s{site_id}-{tag}"
-    # Tags of records keep the names that they had before tags for sets existed.
+    # Record tags keep the names they had before set tags existed.
     name = f"surrogate-key\0{kind}\0{record}" if separator else f"surrogate-key\0{tag}"
     return f"s{site_id}-{blake2b(name.encode(), key=secret, digest_size=9).hexdigest()}"
 
@@ -213,7 +210,7 @@ def _publish_tag(site_id: int, secret: bytes, tag: str) -> str:
 # first set. Any other column may make events enter or leave a list.
 SEARCHED_COLUMNS: Final = frozenset({"description", "excerpt"})
 SHOWN_COLUMNS: Final = SEARCHED_COLUMNS | {"image_id", "website", "show_map", "show_map_link", "own_fields"}
-# Event links to terms, because the JSON of a term contains the number of its events.
+# An event's links to terms. The JSON of a term contains its number of events.
 COUNTED_LINKS: Final = {"category_ids": "categories", "tag_ids": "tags"}
 # If an event spans more months than this, it touches a single tag for all of them.
 MAX_EVENT_MONTHS: Final = 24
@@ -232,8 +229,8 @@ Columns = Mapping[str, Any]
 class Touched:
     """The tags that a change touches.
 
-    `withdrawn` holds the tags of responses that may show a record which the change has withdrawn, hidden, protected
-    or deleted.
+    `withdrawn` holds the tags of responses that may show a record that the change withdraws, hides, protects or
+    deletes.
     """
 
     revision: int
@@ -243,7 +240,7 @@ class Touched:
 
 
 def read_touched(rows: Sequence[Row], after: int) -> list[Touched] | None:
-    """Return the tags for each revision in rows of `dated_changes`; None if the log does not have all changes."""
+    """Return the tags for each revision in rows of `dated_changes`; None if the log lacks some changes."""
     changes = [row for row in rows if row["revision"] is not None]
     if not rows or len(changes) != rows[0]["last_revision"] - after:
         return None
@@ -276,7 +273,7 @@ def _touch(change: Row, states: dict[int, Columns]) -> Iterable[str]:
 
 
 def _withdraw(change: Row) -> set[str]:
-    """Return the tags of responses that may show a record which a change has withdrawn, hidden, protected or deleted.
+    """Return the tags of responses that may show a record that a change withdrew, hid, protected or deleted.
 
     Such a response carries a tag for the record, for its kind or for many records, or a tag from `WIDE_SETS`. Tags
     for months and linked records are not needed here: lists that carry these also carry a tag for each event.
@@ -341,8 +338,8 @@ def _touch_months(state: Columns) -> set[str]:
 def _count_terms(old: Columns, new: Columns, present: Columns) -> set[str]:
     """Return the tags for terms whose count may differ after a change to an event.
 
-    These are the terms that the event has gained or lost and, if its status has changed, all of its terms. If the
-    event's links have changed again later, that later change covers them.
+    These are the terms that the event gained or lost and, if its status changed, all of its terms. If the event's
+    links change again later, that change covers them.
     """
     appeared = "status" in old or "status" in new
     tags: set[str] = set()
@@ -361,10 +358,10 @@ def _decode(encoded: str | None) -> Columns:
     return columns
 
 
-# Events as anonymous callers see them in lists, kept between requests. Like a response about the event, an entry is
-# valid until a change touches one of its tags.
+# Events as anonymous callers see them in lists, cached between requests. An entry is valid until a change touches one
+# of its tags.
 
-# Bytes that an entry takes in addition to its JSON and tags.
+# Estimated bytes of memory for each entry and each of its tags, in addition to the JSON.
 FRAGMENT_BYTES: Final = 1000
 TAG_BYTES: Final = 80
 
@@ -372,7 +369,7 @@ FragmentKey = tuple[object, ...]
 
 
 class KnownTags(Protocol):
-    known: int  # the revision up to which changes are known; it may be too low if a replica lags
+    known: int  # the last revision whose changes are known; it may be too low if a replica lags
 
     def is_untouched(self, tags: Iterable[str], since: int) -> bool: ...
 
@@ -385,9 +382,9 @@ class EventFragment:
 
 
 class EventFragments:
-    """Keeps the most recently used fragments within a budget of bytes.
+    """Caches the most recently used fragments, up to a number of bytes.
 
-    `learn` returns a site's touched tags. Its last two arguments are the first and the last revision of interest.
+    `learn` returns a site's touched tags. Its last two arguments are the first and the last revision to cover.
     """
 
     def __init__(self, max_bytes: int, learn: Callable[[int, int, int], Awaitable[KnownTags]]) -> None:
@@ -395,7 +392,7 @@ class EventFragments:
         self._learn = learn
 
     async def find(self, scope: RenderContext, ids: Iterable[int]) -> dict[int, EventFragment]:
-        """Return, by ID, the events that are unchanged at the revision of the site in `scope`."""
+        """Return the cached events, by ID, that have not changed up to the site's revision in `scope`."""
         revision = scope.site.revision
         stored = {event_id: self._entries.get(_fragment_key(scope, event_id)) for event_id in ids}
         entries = {event_id: entry for event_id, entry in stored.items() if entry and entry.revision <= revision}
@@ -404,7 +401,7 @@ class EventFragments:
         try:
             known = await self._learn(scope.site.id, min(entry.revision for entry in entries.values()), revision)
         except ApiError:
-            return {}  # The list works without fragments, too.
+            return {}  # The list can load the events instead.
         if known.known < revision:
             return {}
         found = {key: entry for key, entry in entries.items() if known.is_untouched(entry.tags, entry.revision)}
@@ -421,5 +418,5 @@ class EventFragments:
 
 
 def _fragment_key(scope: RenderContext, event_id: int) -> FragmentKey:
-    """Return everything on which an event's JSON depends but no tag does: the addresses in its links."""
+    """Return a fragment's key. It contains the URL prefixes in the event's JSON, because no tag covers them."""
     return scope.site.id, scope.base_url, scope.api_url, scope.media_url, event_id

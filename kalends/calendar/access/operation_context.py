@@ -34,8 +34,8 @@ class OperationContext:
     slug: str | None = None
     # The query parameters as sent, used in links to other pages.
     query_pairs: Sequence[tuple[str, str]] = ()
-    # Encoded events from memory. They are used if the response is sent unchanged, because an event may be encoded
-    # already.
+    # A cache of encoded events. None if there is no cache, or if `_fields` selects fields, because that needs decoded
+    # events.
     fragments: EventFragments | None = None
     library: Library | None = None
     # The uploaded file, and the fetch results for image URLs in the body.

@@ -125,7 +125,7 @@ def embeddable_condition(actor: Actor) -> Sql:
 
 
 def complete_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | None:
-    """Return the statuses that a list shows completely; None if this depends on the author of each record."""
+    """Return the statuses that alone decide what a list shows; None if the authors of records matter, too."""
     if rank(actor) >= EDITOR:
         return list(LISTED if statuses is None else statuses)
     if actor.user_id is None or statuses == ["publish"]:
@@ -179,7 +179,7 @@ def require_reader(actor: Actor, kind: Kind) -> None:
 
 
 def shown_media_condition(actor: Actor) -> Sql:
-    """Return the condition for visible images: readers of the library see all, others only published ones."""
+    """Return the condition for visible images: all for readers of the library, else images of public records."""
     if rank(actor) >= MIN_READER_ROLES["media"]:
         return Sql("true")
     return Sql(
@@ -235,7 +235,7 @@ async def count_new_record(context: OperationContext, number: int = 1) -> None:
 
 
 async def count_failed_write(context: OperationContext) -> None:
-    """Count a write that failed after locking the site as one new record, because other writes had to wait for it."""
+    """Count a failed write that locked the site as one new record, because other writes had to wait for it."""
     await _count(context, 1)
 
 
@@ -286,7 +286,7 @@ async def count_guess(tx: Transaction, client_ip: str) -> None:
 
 
 async def has_passwords(tx: Transaction) -> bool:
-    """Return whether any of the site's events has a password. If none has, the slow hash can be skipped."""
+    """Return whether any of the site's events has a password. If not, the slow hash is unnecessary."""
     exists = await tx.fetch_value(
         Sql("SELECT true FROM events WHERE site_id = ? AND password_hash IS NOT NULL LIMIT 1", tx.site.id)
     )
@@ -303,12 +303,15 @@ async def refund_guess(tx: Transaction, actor: Actor, client_ip: str, hashes: li
 
 
 async def hash_guess(site: Site, password: str) -> list[bytes]:
-    """Return the hashes under which the password may be stored: the hash of earlier versions, and the slow hash."""
+    """Return the hashes that an event with this password may have: fast (from earlier versions) and slow."""
     return [hash_fast(site.secret, password), await HASHES.compute(site.secret, password)]
 
 
 def is_locked(context: OperationContext, row: Row) -> bool:
-    """Return whether an event is protected, and the caller has neither the password nor the right to edit it."""
+    """Return whether an event is locked for this request: protected, and without the password.
+
+    Callers who may edit the event need no password, but must send `context=edit`.
+    """
     if not locked_ids(context, [row]):
         return False
     return context.values.get("context") != "edit" or not may_edit(context.actor, row)

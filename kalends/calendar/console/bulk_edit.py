@@ -28,7 +28,7 @@ from kalends.core.params import Param, parse_id, read_params
 # A bulk change runs as API batches. Each event in a batch has a precondition.
 
 MAX_PORTION: Final = 200
-# Makes the request body for an event. If the user may not read the event, the body is empty, so the write fails.
+# Makes the request body for an event. Events that the user may not read get an empty body, and their write fails.
 MakeBody = Callable[[SelectedEvent], Mapping[str, Any]]
 MakeWrite = Callable[[OperationContext], Awaitable["Write"]]
 
@@ -93,7 +93,7 @@ def _fail(targets: Sequence[Target], error: ApiError, revision: int) -> BulkOutc
 
 
 def _join(outcomes: Sequence[BulkOutcome]) -> BulkOutcome:
-    """Combine the outcomes of all portions. Some of the revisions in between may belong to other users."""
+    """Combine the outcomes of all portions. Other users may have made some of the revisions in between."""
     results = tuple(result for outcome in outcomes for result in outcome.results)
     return BulkOutcome(results, outcomes[0].first, outcomes[-1].last) if outcomes else BulkOutcome((), 0, 0)
 
@@ -211,7 +211,7 @@ def find_action(name: str) -> Action:
 
 
 def read_targets(form: Mapping[str, Any]) -> list[Target]:
-    """Return the events that are checked in the form, or all events on the page, with their revisions."""
+    """Return the events to change, with their revisions: a single row, the checked events or the whole page."""
     row = form.get("row", "")
     checked = form.get("all_events", "") if form.get("all") else form.get("event", "")
     texts: list[str] = str(row or checked).split() if isinstance(row or checked, str) else [str(e) for e in checked]
@@ -255,7 +255,7 @@ def _change_categories(action: Action, choice: str) -> MakeBody:
 
 
 async def _change_tags(action: Action, context: OperationContext, name: str) -> MakeBody:
-    """Add a tag, which editors may create that way, or remove one."""
+    """Add or remove a tag. When editors add a tag that does not exist, the write creates it."""
     tag = await event_queries.find_tag(context.transaction, name)
     if action.name == "add_tag":
         if tag is None and not permissions.may_write(context.actor, TAGS):
@@ -267,7 +267,7 @@ async def _change_tags(action: Action, context: OperationContext, name: str) -> 
 
 
 def _move_dates(choice: str) -> MakeBody:
-    """Move events by days; their times of day stay."""
+    """Move events by a number of days, and keep their times of day."""
     sign, digits = (-1, choice[1:]) if choice[0] in "-−" else (1, choice.removeprefix("+"))
     number = parse_id(digits)
     if not number or number > MAX_DAYS:
@@ -331,7 +331,7 @@ class Failure:
 
 
 async def change_selected(console_request: ConsoleRequest) -> Response:
-    """Change the selected events. Ask first if there are many of them, or if they would move to the trash."""
+    """Change the selected events. Ask first if there are many, or if they would move to the trash."""
     form = console_request.form
     targets = read_targets(form)
     if not targets or (form.get("action") == NO_ACTION and not form.get("row")):

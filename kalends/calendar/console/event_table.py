@@ -47,7 +47,7 @@ ALL_DAY: Final = N_("All day")
 MAX_NAME_LENGTH: Final = 100
 MAX_QUERY_LENGTH: Final = 1900
 MAX_SAVED: Final = 50
-# The prefix for saved filters of this table; other tables may have saved filters, too.
+# Marks saved filters for this table, because other tables may have saved filters, too.
 SAVED_PREFIX: Final = "events?"
 REVIEW_ROWS: Final = 50
 MAX_TAGS: Final = 200

@@ -52,7 +52,7 @@ from kalends.rendering.page_locale import PageLocale
 from kalends.series.console.series_page import make_options, name_fields
 from kalends.store import Row
 
-# Load the values of the form, and resolve names that the user has typed.
+# Load the form's values, and resolve names that the user has typed.
 
 MAX_SHIFT = 3660  # days
 MAX_NAME = 500
@@ -95,7 +95,7 @@ async def load_linked(context: OperationContext, row: Row) -> Linked:
 
 
 async def resolve_names(context: OperationContext, values: EventValues) -> dict[str, Message]:
-    """Find the venues, organizers and tags that the user has named. Return an error for each unknown name."""
+    """Find the venues, organizers and tags by name. Return an error for each unknown venue or organizer."""
     problems: dict[str, Message] = {}
     linked: tuple[tuple[str, Kind, list[Pick], dict[str, str]], ...] = (
         ("venue", VENUES, values.venue, values.new_venue),
@@ -153,7 +153,7 @@ class Checks:
 
 
 async def check_event(context: OperationContext, values: EventValues, own_id: int | None) -> Checks:
-    """Check the values of a form. Skip checks for which values are missing."""
+    """Check a form's values. Skip checks that need a missing value."""
     span = find_span(values, context.transaction.now, context.transaction.site.timezone)
     duplicates: list[OtherEvent] = []
     conflicts: list[OtherEvent] = []
@@ -238,7 +238,7 @@ def _read_date(text: str | None, now: datetime, zone: str) -> DateTimeInput | No
     return make_absolute(read_datetime(text), now, zone) if text else None
 
 
-# The buttons of the form: statuses that a user may give an event, by role and current status.
+# The form's buttons. They depend on the user's role and the event's status.
 
 # The statuses that actions request. All other actions keep the status.
 STATUSES: Final = {"publish": "publish", "pending": "pending", "draft": "draft", "private": "private"}
@@ -337,7 +337,7 @@ async def load_choices(console_request: ConsoleRequest, context: OperationContex
     tx, values = context.transaction, page.values
     may_name_authors = permissions.may_name_authors(console_request.actor)
     search = {"search": page.image_search} if page.image_search.strip() else {}
-    # A script loads the library when the user opens it; without one, its search button does.
+    # A script loads the library when the user opens it. Without JavaScript, the search button does.
     images = (
         await event_queries.list_images(context, {**search, "per_page": MAX_IMAGES}) if page.shows_library else []
     )
@@ -438,7 +438,7 @@ def format_moment(locale: PageLocale, moment: datetime) -> str:
 
 
 def format_saved(console_request: ConsoleRequest, locale: PageLocale, saved_at: datetime) -> str:
-    """Return when a draft was stored. Include the date unless it was today."""
+    """Return when a draft was stored: the time and, unless it was today, the date."""
     zone = console_request.site.timezone
     moment, today = local_of(saved_at, zone), local_of(console_request.now, zone).date()
     return locale.time(moment) if moment.date() == today else format_moment(locale, moment)

@@ -1,4 +1,4 @@
-"""A submitted event form: its values and picture, its changed parameters, and how it is kept as unsaved changes."""
+"""Submitted event forms: read the values and the picture, find changes, and keep a form as unsaved changes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from kalends.store import Row
 
 @dataclass(slots=True)
 class Submission:
-    """The submitted values of a form, and the original values with which the form was rendered."""
+    """The submitted values of a form, and the values it was rendered with."""
 
     row: Row | None
     values: EventValues
@@ -101,7 +101,7 @@ async def load_submission(
 
 
 def _read_originals(text: object) -> dict[str, Any] | None:
-    """Return the parameters with which the form was rendered. The conflict page does not send them."""
+    """Return the parameters that the form was rendered with. The conflict page does not send them."""
     try:
         decoded: Any = orjson.loads(text) if isinstance(text, str) and text else None
     except orjson.JSONDecodeError:
@@ -112,7 +112,7 @@ def _read_originals(text: object) -> dict[str, Any] | None:
 # Limits for the submitted form, which may contain a picture.
 
 LIMITS: Final = FormLimits(fields=1000, field_bytes=1024 * 1024, total_bytes=2 * 1024 * 1024)
-# Actions that do not save the event. The picture is not stored for them.
+# Actions that save neither the form nor its picture.
 UNSAVED_ACTIONS: Final = frozenset(["preview", "trash", "find-image", "repeat"])
 
 
@@ -152,7 +152,7 @@ async def add_picture(console_request: ConsoleRequest, image: StoredImage, raw: 
         return int((await create_media(MEDIA, context)).body["id"])
 
 
-# Submitted forms are kept as unsaved changes, so nothing is lost if the user goes back from the scope page.
+# Submitted forms become unsaved changes, so users lose nothing if they go back from the scope page.
 
 # Fields of the conflict and scope forms. These forms lack the fields of the event form.
 OTHER_FORMS: Final = frozenset(["conflict_values", "scope_values"])
@@ -177,7 +177,7 @@ async def keep_form(console_request: ConsoleRequest, submission: Submission) -> 
 
 
 def list_pairs(form: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the names and values of a form. `parse_nested` rebuilds the same lists and objects from them."""
+    """Yield a form's names and values. `parse_nested` turns them back into the same lists and objects."""
     for key, value in form.items():
         name = f"{prefix}[{key}]" if prefix else key
         if isinstance(value, dict):

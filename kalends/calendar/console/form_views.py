@@ -70,7 +70,7 @@ async def show_new(console_request: ConsoleRequest) -> Response:
 
 
 async def show_edit(console_request: ConsoleRequest) -> Response:
-    """Show the form of an event, with warnings, or with the unsaved changes."""
+    """Show an event's form, with the stored values or the user's unsaved changes."""
     record_id = int(console_request.path_params["id"])
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx, record_id=record_id)
@@ -87,7 +87,7 @@ async def show_edit(console_request: ConsoleRequest) -> Response:
 async def _restore(
     console_request: ConsoleRequest, context: OperationContext, key: str, record_id: int | None
 ) -> FormPage | None:
-    """Return the form with the stored unsaved changes, or None if there are none."""
+    """Return the form with the user's unsaved changes, or None if there are none."""
     user_id = console_request.actor.user_id or 0
     draft = await form_drafts.find_draft(context.transaction, user_id, KIND, key)
     if draft is None:
@@ -181,7 +181,7 @@ async def _write(
 async def finish(
     console_request: ConsoleRequest, submission: Submission, outcome: Outcome, merged: str = ""
 ) -> Response:
-    """Save the picture's description, remove the draft, and redirect to the event page."""
+    """Save the picture's description, remove the draft, and redirect to the event's form."""
     record_id: int = outcome.body["id"]
     is_described = await _clean_up(console_request, submission)
     was = submission.row["status"] if submission.row else ""
@@ -270,7 +270,7 @@ async def _save_merged(console_request: ConsoleRequest, submission: Submission, 
 
 
 def make_edit(submission: Submission, action: str, params: dict[str, Any]) -> ScopedEdit | None:
-    """Return an edit for which the user must choose a scope, or None if it affects only this event."""
+    """Return an edit that needs a scope from the user, or None if it affects only this event."""
     row = submission.row
     if row is None or row["series_id"] is None or row["status"] == "trash":
         return None
@@ -282,7 +282,7 @@ def make_edit(submission: Submission, action: str, params: dict[str, Any]) -> Sc
 
 
 async def save_decision(console_request: ConsoleRequest, submission: Submission, decision: Decision) -> Response:
-    """Save with the scope that the user has chosen. If something has changed since, show the page again."""
+    """Save with the scope that the user has chosen. If the event or series has changed, merge or ask again."""
     edit = make_edit(submission, decision.action, decision.params)
     if edit is None:
         raise errors.precondition_failed()

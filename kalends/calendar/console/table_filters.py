@@ -19,7 +19,7 @@ from kalends.core.statuses import LISTED
 
 PATH: Final = f"{PREFIX}/events"
 PAGE_SIZES: Final = (50, 100, 500)
-# Statuses of unfinished work. For these, the default period is all time.
+# With these statuses, the table shows all dates by default.
 UNFINISHED: Final = ("draft", "pending", "trash")
 PERIODS: Final = {
     "upcoming": N_("Upcoming"),
@@ -95,12 +95,12 @@ class TableFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the table shows the rows that it shows by default."""
+        """Return whether the table shows its default rows."""
         return not set(self.values) - {*DISPLAY, "of"}
 
     @property
     def has_details(self) -> bool:
-        """Return whether any field is set that the form hides by default."""
+        """Return whether a field that the form hides by default is set."""
         return bool(set(self.values) - {"search", "status", "period", "of", *DISPLAY})
 
     @property
@@ -137,12 +137,12 @@ class TableFilter:
         return not self.status and self.page_number == 1
 
     def url(self, **changes: str) -> str:
-        """Return the URL of the table with changed fields. It starts at the first page."""
+        """Return the table's URL with changed fields. Start at the first page unless `page` is given."""
         query = replace(self, **{"page": "", **changes}).query
         return f"{PATH}?{query}" if query else PATH
 
     def sort_url(self, sort: str) -> str:
-        """Return the URL that sorts the table by a column, or reverses the order if it is already sorted by it."""
+        """Return the URL that sorts the table by a column, or reverses the order if it already does."""
         if sort != self.actual_sort:
             return self.url(sort=sort, order="")
         return self.url(sort=sort, order="desc" if self.actual_order == "asc" else "asc")
@@ -183,7 +183,7 @@ def make_params(filter_: TableFilter, console_request: ConsoleRequest) -> tuple[
 
 
 def _make_scope(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
-    """Limit authors and contributors to their own events, or to published events of other people."""
+    """Limit users below editors to their own events, or to published events by others."""
     if console_request.has_role("editor"):
         return {}
     if filter_.of == "others":
@@ -192,7 +192,7 @@ def _make_scope(filter_: TableFilter, console_request: ConsoleRequest) -> dict[s
 
 
 def _make_dates(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
-    """Return the parameters for a period. No parameters mean all dates."""
+    """Return the parameters for a period; none for all dates."""
     match filter_.actual_period:
         case "upcoming":
             return {"overlaps_from": "now", "strict_dates": True}

@@ -1,7 +1,6 @@
 """Record kinds: their parameters, filters, SQL and JSON.
 
-KINDS lists the kinds of the API in the API's order. Series are an extension, but have a history like every other
-kind.
+KINDS lists the API's kinds in order. Series are an extension, but have a history like all other kinds.
 """
 
 from kalends.calendar.kinds.events import EVENTS

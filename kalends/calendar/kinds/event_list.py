@@ -55,7 +55,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
         unknown = [str(entry) for entry in ids if entry not in known]
         if unknown:
             raise errors.unknown_ids(name, kind, ", ".join(unknown))
-        # Existing clients may filter by a hidden record, but only users who may read this record get its events.
+        # Existing clients may filter by an unpublished record, but only users who may read it get its events.
         readable = {row["id"] for row in rows if row["readable"]}
         return LinkCondition(query.site.id, table, column, [entry for entry in ids if entry in readable])
 
@@ -123,10 +123,7 @@ async def _tag_clause(terms: list[int | str], query: ListQuery) -> Clause:
 
 
 async def _series_clause(ids: list[int], query: ListQuery) -> Clause:
-    """Match the dates of the series.
-
-    If the caller may not read a series, treat it as unknown to hide its existence.
-    """
+    """Match the dates of the series. Hide from callers that a series exists if they may not read it."""
     if RESOLVED_SERIES in query.values:
         return SeriesCondition(query.values[RESOLVED_SERIES])
     rows = await query.transaction.fetch_all(
@@ -156,7 +153,7 @@ async def _search_clause(value: str, _: ListQuery) -> Clause:
 
 
 async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
-    """Match events with coordinates. As long as their column is outdated, check their venues instead."""
+    """Match events with coordinates. While `geoloc_known` is outdated, check the events' venues instead."""
     if not value:
         return Sql("")
     site_id = query.site.id
@@ -286,7 +283,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
           Bound("end_from", day_begins, SECOND, replaces_default=True), is_extension=True),
     _date("overlaps_to", "Events that start on or before this date",
           Bound("start_to", day_ends, replaces_default=True), is_extension=True),
-    # Existing clients send values that only WordPress knows, and expect a list all the same.
+    # Existing clients send values that only WordPress knows, and still expect a list.
     Filter(param("order", params.one_of("asc", "desc", ignore_others=True), "Sort direction, asc or desc",
                  default="asc", is_extension=True),
            no_condition),
@@ -359,7 +356,7 @@ def _combine_bounds(query: ListQuery) -> Window:
 
 
 def has_dates(values: Mapping[str, Any]) -> bool:
-    """Return whether a parameter replaces the default window or a part of it."""
+    """Return whether a parameter replaces all or part of the default window."""
     return any(name in values for name in BOUNDS) or "include" in values
 
 
@@ -376,7 +373,7 @@ def expires_at_midnight(query: ListQuery) -> datetime | None:
 
 
 def find_relative_expiry(values: Mapping[str, Any], now: datetime, zone: str) -> datetime | None:
-    """Return when a response with relative dates expires: `now` if it must not be cached, None if there are none."""
+    """Return when a response with relative dates expires; `now` prevents caching. Without such dates, return None."""
     relative = [value for name in BOUNDS if isinstance(value := values.get(name), RelativeDate)]
     if not relative:
         return None

@@ -46,8 +46,7 @@ GAP_LIMITS: Final = tuple(
     hours * 3600 + 1 for hours in (1, 4, 12, 25, 49, 97, 169, 337, 673, 745, 1489, 2977, 4441, 8785, 17569, 35136)
 )
 UNLIMITED_CLASSES: Final = (len(GAP_LIMITS), 99)
-# Events that are treated as having no series, including password-protected events, because their series is not
-# public.
+# Events that count as having no series. They include password-protected events, because their series is not public.
 SINGLE: LiteralString = "(r.series_id IS NULL OR r.password_hash IS NOT NULL)"
 # Events in a series share a key; every other event has a unique key.
 GROUP: LiteralString = "CASE WHEN " + SINGLE + " THEN -r.id ELSE r.series_id END"
@@ -64,7 +63,7 @@ def uses_steps(query: ListQuery, clauses: Sequence[Clause]) -> bool:
 
 
 def select_singles(query: ListQuery) -> ListQuery:
-    """Restrict a query to events that are treated as having no series, in order to count them.
+    """Restrict a query to events that count as having no series, to count them.
 
     IS TRUE keeps the planner from using the index `events_single` instead of the duration class index.
     """
@@ -225,7 +224,7 @@ def _with_columns(query: ListQuery, source: Sql) -> Sql:
     )
 
 
-# Pages filtered by one venue, organizer, category or tag. They contain the first events in the link index.
+# Pages filtered by one venue, organizer, category or tag, which are read in the order of the link index.
 
 
 def find_single_link(clauses: list[Clause]) -> LinkCondition | None:
@@ -284,9 +283,9 @@ KINDS: Final[dict[str, LiteralString]] = {
 def build_link_total_query(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql | None:
     """Build the total query; return None if the counters are not exact for this list.
 
-    Events that start on whole days of the window are summed by day. If the window's first or last day is partial, the
-    events on it are counted one by one. Events that end after the window are subtracted. As in every list, events
-    that are in progress when the window begins are counted one by one.
+    The query adds up the daily counts of the window's whole days. It counts one by one the events that start on a
+    partial first or last day, and the events in progress when the window begins. It subtracts the events that end
+    after the window.
     """
     counter = _choose_counter(clauses)
     starting, running = split_window(window)
@@ -304,7 +303,7 @@ def build_link_total_query(query: ListQuery, window: Window, clauses: list[Claus
 
 
 def _choose_counter(clauses: list[Clause]) -> Sql | None:
-    """Begin a subquery that adds up daily counts of a record; return None if other filters affect the total."""
+    """Start a subquery that adds up a record's daily counts; return None if other filters affect the total."""
     link = find_single_link(clauses)
     passwords = [clause.protected for clause in clauses if isinstance(clause, PasswordCondition)]
     if link is None or None in passwords:
@@ -327,7 +326,7 @@ def _sum_days(query: ListQuery, counter: Sql, first: datetime | None, end: datet
 
 
 def _whole_days(first: datetime | None, last: datetime | None) -> tuple[datetime | None, datetime | None]:
-    """Return the first and the last midnight in a period, which are the bounds of its whole days."""
+    """Return the first and the last midnight in a period, which enclose its whole days."""
     return (
         None if first is None else _midnight(first) if _midnight(first) == first else _midnight(first) + DAY,
         None if last is None else _midnight(last + SECOND),

@@ -24,7 +24,7 @@ from kalends.store.sql import UNSEEN_INSTANT, Sql, and_, join, placeholders
 
 # The order of an event list, and the cursor for the next page.
 
-# Columns by `orderby` value. The ID comes last, so no two events are equal in the order.
+# Columns by `orderby` value. The ID comes last to make the order unique.
 ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
     "start_date": ("start_utc", "published_at", "id"),
     "end_date": ("end_utc", "id"),
@@ -34,13 +34,13 @@ ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
     "distance": ("distance", "id"),
 }
 TIME_COLUMNS: Final = frozenset({"start_utc", "end_utc", "published_at", "modified_utc"})
-# Titles are sorted only by their first characters, because a cursor contains them and must fit into a URL.
+# Titles are sorted only by their first characters, because a cursor contains the title and must fit into a URL.
 TITLE: Final = "left(r.title, 200)"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The position after an event in an order."""
+    """A position in a sorted list, after the event with these keys."""
 
     orderby: str
     order: str
@@ -89,7 +89,7 @@ def build_next_cursor(query: ListQuery, rows: list[Row], total: int) -> str | No
 
 
 def read_order(query: ListQuery) -> tuple[str, str]:
-    """Return the order and the direction. The default is by start date or, with `include`, by publication date."""
+    """Return the sort key and direction. The default key is the start or, with `include`, the publication date."""
     values = query.values
     orderby: str = values.get("orderby", "date" if "include" in values else "start_date")
     return orderby, values.get("order", "asc")
@@ -173,7 +173,7 @@ DURATION_CLASSES: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Inclusive limits of starts and ends, in whole seconds; None means no limit."""
+    """Inclusive limits for the start and end of events, in whole seconds; None means no limit."""
 
     start_from: datetime | None = None
     start_to: datetime | None = None
@@ -182,7 +182,7 @@ class Window:
     include_zero_length: bool = False  # whether to include a zero-length event one second before end_from
 
     def clauses(self, value: LiteralString = "?") -> list[Sql]:
-        """Return the conditions on events `r`. `value` is the placeholder for a date."""
+        """Return the conditions on events `r`. `value` is the SQL that stands for each limit."""
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
             ("r.start_utc >= ", self.start_from),
             ("r.start_utc <= ", self.last_start),
@@ -214,8 +214,8 @@ class Bound:
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
     """Return disjoint branches of a list, each with its source `r` and its conditions.
 
-    Each branch forces the first applicable index (series, link, word or order), whatever the planner estimates. It
-    reads only events inside the window.
+    Each branch forces the first applicable index (series, link, word or start), regardless of the planner's
+    estimates, and reads only events inside the window.
     """
     listed = _plan_listed(query, window, clauses)
     return [*listed, _by_hidden(query, window, clauses)] if WITH_HIDDEN in query.values else listed
@@ -264,12 +264,11 @@ def select_running(window: Window, conditions: list[Sql]) -> Sql:
 
 
 def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
-    """Select events that start in the window, by means of the series, link, word or start index."""
+    """Select events that start in the window, using the series, link, word or start index."""
     series = [clause for clause in clauses if isinstance(clause, SeriesCondition)]
     links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
     words = [clause for clause in clauses if isinstance(clause, TextCondition)]
-    # For a period that is sorted by start, the start index is always best. Hide the dates, so PostgreSQL reuses the
-    # plan.
+    # For a period sorted by start, the start index is always best. Hide the dates to let PostgreSQL reuse the plan.
     is_period = window.start_from is not None and window.last_start is not None
     hides_dates = is_period and read_order(query)[0] == "start_date" and not (series or links or words)
     where = [*common, *window.clauses(UNSEEN_INSTANT if hides_dates else "?")]
@@ -323,10 +322,7 @@ def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sq
 
 
 def find_month_keys(first: datetime | None, last: datetime | None) -> list[int] | None:
-    """Return the `month_keys` that cover a period: single months, and groups of 10, 100, … months.
-
-    None means no limit.
-    """
+    """Return the `month_keys` that cover a period: months, and groups of 10, 100, … months. None means no limit."""
     if first is None and last is None:
         return None
     low = 0 if first is None else 12 * first.year + first.month - 1

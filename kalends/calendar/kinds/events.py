@@ -71,7 +71,7 @@ MAX_CACHED: Final = 1000
 
 
 def hash_fast(secret: bytes, password: str) -> bytes:
-    """Return the hash of earlier versions. It still unlocks the events that were protected with it."""
+    """Return the hash that earlier versions stored. It still unlocks events that have it."""
     return credentials.keyed_hash(secret, "event-password", password)
 
 
@@ -247,8 +247,7 @@ def serialize_event(event: Event, context: RenderContext) -> JsonObject:
         "series": serialize_series_reference(event.series, context) if event.series else None,
     }
     if event.is_locked:
-        # For a locked event, the API returns null for the state and the booleans, and an empty string for the
-        # website.
+        # For a locked event, the API returns null for the event status and the booleans, and "" for the website.
         record.update({"all_day": None, "website": "", "event_status": None, **dict.fromkeys(FLAGS)})
     return record
 
@@ -305,10 +304,7 @@ def derive_list_columns(values: Values, row: Row | None) -> Values:
 
 
 def build_time_columns(context: WriteContext) -> Values:
-    """Build the time columns: wall times, time zone and instants.
-
-    If a parameter is omitted, its stored value stays.
-    """
+    """Build the time columns: wall times, time zone and instants. Omitted parameters keep their stored values."""
     arguments, row = context.arguments, context.row
     zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
     zone = zone or (row["timezone"] if row else context.site.timezone)
@@ -342,8 +338,7 @@ def _is_all_day(context: WriteContext, start: DateTimeInput, end: DateTimeInput,
     """Return whether the event lasts all day after the write.
 
     An update with a time of day but no `all_day` turns an all-day event into a timed one. The first and last second
-    of a day do not count as a time of day, so that clients can write back what they have read without changing
-    anything.
+    of a day do not count as a time of day, so clients can write back unchanged what they have read.
     """
     arguments, row = context.arguments, context.row
     if "all_day" in arguments or row is None or not row["all_day"]:

@@ -21,7 +21,7 @@ from kalends.core.recurrence.rule_parts import WEEKDAY_CODES, WEEKDAYS
 from kalends.core.times import format_datetime, in_zone
 from kalends.series.rules.series_slots import Part
 
-# Structured data (schema.org, JSON-LD) for series rules.
+# Series rules as schema.org schedules.
 
 SCHEMA: Final = "https://schema.org/"
 PERIODS: Final = {"daily": "D", "weekly": "W", "monthly": "M", "yearly": "Y"}
@@ -37,7 +37,7 @@ def describe_event_series(title: str, url: str, parts: Sequence[Part]) -> JsonOb
 
 
 def describe_schedule(part: Part) -> JsonObject | None:
-    """Describe the rule of a part. Return None if there is no rule or the rule uses set positions."""
+    """Describe a part's rule. Return None without a rule, or if schema.org cannot express its set positions."""
     rule = part.rule
     if rule is None or rule.set_positions:
         return None
@@ -108,7 +108,7 @@ def describe_event(event: Event, context: RenderContext) -> JsonObject:
 
 
 def describe_series(series: Series, context: RenderContext) -> JsonObject:
-    """Describe a series: the rules, and the content that all its dates share."""
+    """Describe a series: its rules, and the content that its dates share."""
     content = describe_event(series.content, context)
     kept = ("description", "eventAttendanceMode", "image", "location", "organizer", "offers")
     return {
@@ -196,7 +196,7 @@ def _build_offers(event: Event, context: RenderContext) -> JsonObject | None:
 
 
 def _unwrap(entries: list[JsonObject]) -> JsonObject | list[JsonObject]:
-    """Return a single entry as an object, because existing clients expect this. Return several entries as a list."""
+    """Return several entries as a list, but a single entry as an object, because existing clients expect that."""
     return entries[0] if len(entries) == 1 else entries
 
 

@@ -17,10 +17,7 @@ from kalends.store.sql import Sql, and_, limit
 
 
 class LinkedRecord[R]:
-    """A record that an event links to.
-
-    Its JSON inside events is built on first use, because pages do not need any.
-    """
+    """A record that an event links to. Its JSON is built on first use, because pages do not need it."""
 
     __slots__ = ("_build_json", "_json", "record")
 
@@ -104,7 +101,7 @@ class ListQuery:
     actor: Actor
     page: int
     per_page: int
-    # The rows that the caller may see: a condition and, if the statuses alone decide, a list of statuses.
+    # The rows that the caller may see, as a condition. If it depends only on the status, also as a list of statuses.
     visible: Sql
     statuses: Sequence[str] | None
     editable: Sql
@@ -188,7 +185,7 @@ class PasswordCondition:
     protected: bool | None  # True if the condition matches all protected events, False if none, None if some
 
 
-# A filter condition. Some types can be looked up in several indexes: see event_window.plan_branches.
+# A filter condition. For some types, `event_window.plan_branches` chooses an index.
 Clause = Sql | LinkCondition | SeriesCondition | TextCondition | PasswordCondition
 # Builds a filter condition from the value of the parameter. An empty fragment means no condition.
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
@@ -259,7 +256,7 @@ def validates_only(check: Callable[[Any, ListQuery], Awaitable[None]]) -> Clause
 
 
 async def no_condition(_: Any, __: ListQuery) -> Clause:
-    """Return no condition, because the permissions, the order or the plan of the whole list use the parameter."""
+    """Return no condition, because other code reads the parameter, for example for the order or the statuses."""
     return Sql("")
 
 
@@ -279,10 +276,7 @@ def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> 
 
 
 def build_page_and_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build a statement that returns the rows of a page, each with the total.
-
-    For an empty page, it returns a row with a null ID.
-    """
+    """Build a statement that returns a page's rows, each with the total. An empty page has one row with a null ID."""
     return (
         Sql("SELECT t.total, p.* FROM (SELECT (")
         + kind.reads.total_query(kind, query, clauses)
@@ -295,7 +289,7 @@ def build_page_and_total_query(kind: "Kind", query: ListQuery, clauses: list[Cla
 class Columns:
     """A SELECT list: columns of table `r`, and computed columns as expressions by name.
 
-    Names are needed because one statement can return rows of several kinds, with unnamed values.
+    The names identify values in statements that return unnamed values, such as rows of several kinds.
     """
 
     __slots__ = ("_computed", "_stored", "computed_names", "names", "sql")
@@ -330,10 +324,10 @@ class Reads:
     next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
     # When a list expires without a write (for example at midnight); None means never.
     expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
-    # Whether the JSON of a record changes over time even without a write. If it does, responses with it are not
+    # Whether a record's JSON changes over time even without a write. If so, responses with a single record are not
     # cached.
     depends_on_now: bool = False
-    # Filters on protected fields. They match only unlocked events, so that results reveal nothing.
+    # Filters on protected fields. They match only unlocked events, to reveal nothing about the others.
     password_guarded_filters: frozenset[str] = frozenset()
     # Returns structured data. Only responses with a single record include it.
     to_json_ld: Callable[[Any, RenderContext], JsonObject] | None = None
@@ -347,18 +341,16 @@ class Writes:
     to_columns: Callable[[WriteContext], Awaitable[Values]]
     # Columns that store the argument unchanged. A restore writes their stored values back unchanged.
     passthrough_columns: tuple[LiteralString, ...] = ()
-    # Changes to these columns raise an event's SEQUENCE in calendar feeds: time, place, status and state.
+    # Changes to these columns raise an event's SEQUENCE in calendar feeds, for example the time, place, post status
+    # or event status.
     sequence_columns: frozenset[str] = frozenset()
-    # Called after an update with the previous row and the changed columns, under the lock of the update.
+    # Called after an update, in the same transaction, with the previous row and the changed columns.
     after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A record kind: its API parameters, and how its records are read and written.
-
-    Its name is also its table's name.
-    """
+    """A record kind: its API parameters, and how to read and write its records. Its table has the same name."""
 
     name: LiteralString
     singular: LiteralString

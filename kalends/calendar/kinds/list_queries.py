@@ -1,7 +1,7 @@
 """SQL for a page of events and its total. The cost does not grow with the number of past events.
 
-A page is read from the start index. Events that began before the window and are still in progress are found by their
-duration class. A total is a sum over days.
+A page comes from the start index and, for events that began before the window and are still in progress, from the
+index of duration classes. A total is a sum over days.
 """
 
 from datetime import datetime
@@ -45,7 +45,7 @@ from kalends.store.sql import UNSEEN_DAY, UNSEEN_INSTANT, UNSEEN_TEXTS, Sql, joi
 
 
 def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the query for a page. It selects IDs using only indexes, and then reads the rows with these IDs."""
+    """Build the query for a page. It selects sort columns and IDs first, and then reads only the page's rows."""
     return _select_page(kind, query, Sql("(") + join(" UNION ALL ", _select_keys(query, clauses)) + Sql(")"))
 
 
@@ -69,7 +69,7 @@ def build_event_page_and_total_query(kind: Kind, query: ListQuery, clauses: list
 
 
 def _select_keys(query: ListQuery, clauses: list[Clause], *, with_counts: bool = False) -> list[Sql]:
-    """Return the branches of a page. Each branch selects the sort columns of as many rows as the page may need."""
+    """Return the branches of a page. Each selects the sort columns of as many rows as the page may need."""
     orderby, _ = read_order(query)
     keys: LiteralString = ", ".join([qualify_column("r.", column) + " AS " + column for column in ORDERS[orderby]])
     by_cursor = "cursor" in query.values

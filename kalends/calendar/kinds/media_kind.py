@@ -83,7 +83,7 @@ async def build_media_columns(context: WriteContext) -> Values:
 
 
 async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
-    """If visitors see a change, raise the revision of all records with the image. Also recreate outdated sizes."""
+    """Raise the revision of all records with the image if visitors see the change. Recreate outdated sizes."""
     if set(columns) & {*DESCRIPTIVE_FIELDS, "url"}:
         await media_storage.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:

@@ -1,4 +1,4 @@
-"""Shared by events, venues and organizers: author, status, publication date, trash, search."""
+"""What events, venues and organizers share: author, status, publication date, trash, search and images."""
 
 import re
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, and_
 
-# Images as typed records and as JSON, alone and inside the records that show them.
+# Images as typed records and as JSON.
 
 # Fields that describe an image to visitors.
 DESCRIPTIVE_FIELDS = ("alt_text", "caption", "focus_x", "focus_y")
@@ -107,7 +107,7 @@ INLINE_IMAGES_COLUMN: LiteralString = """CASE WHEN r.inline_image_ids IS NOT NUL
             SELECT jsonb_object_agg(m.id, m.url)::text
             FROM media m WHERE m.site_id = r.site_id AND m.id = ANY(r.inline_image_ids)) END"""
 
-# The columns that the JSON of every post needs.
+# The columns that all posts have in common.
 POST_COLUMNS = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
     *("description", "image_id"),
@@ -158,13 +158,13 @@ def build_post(row: Row, context: RenderContext, collection: str) -> dict[str, A
 
 
 def build_post_url(row: Row, context: RenderContext, collection: str) -> str:
-    """Return the URL of the public page. If the record has no page, return a permanent link by ID."""
+    """Return the URL of the public page, or a permanent link by ID if there is no page."""
     has_page = row["slug"] and row["status"] in ("publish", "private")
     return f"{context.base_url}/{collection}/{row['slug']}/" if has_page else f"{context.base_url}/?p={row['id']}"
 
 
 def serialize_post(post: Post, context: RenderContext) -> JsonObject:
-    """Serialize the fields at the start of the JSON of every post."""
+    """Serialize the first fields of every post's JSON."""
     site, host = context.site, _extract_host(context.base_url)
     zone, global_id = site.timezone, f"{host}?id={post.id}"
     lineage = [global_id]
@@ -217,7 +217,7 @@ async def build_post_columns(
 async def refer_to_images(tx: Transaction, html: str) -> str:
     """Replace image URLs in sanitized HTML with media library references where possible; drop unknown references.
 
-    If a client writes back what it has read, it sends file URLs. They become references again.
+    A client that writes back what it has read sends file URLs, which become references again.
     """
     sources = find_sources(html)
     if not sources:
@@ -261,7 +261,7 @@ def _set_status(context: WriteContext, values: Values) -> None:
 
 
 def resolve_publication(context: WriteContext) -> tuple[str, datetime]:
-    """Return the status and publication date after a write. The date decides whether it is `publish` or `future`."""
+    """Return the status and publication date after a write. The date decides between `publish` and `future`."""
     arguments, row, tx = context.arguments, context.row, context.transaction
     published_at: datetime = row["published_at"] if row else tx.now
     has_date = "date_utc" in arguments or "date" in arguments
@@ -313,7 +313,7 @@ async def _set_slug(context: WriteContext, table: LiteralString, values: Values,
 
 
 def plan_status(row: Row, status: str, now: datetime) -> Values:
-    """Return the columns that change with a new status. If one of them is the slug, it may be in use already."""
+    """Return the columns that change with a new status. A new slug may already be in use."""
     columns: Values = {"status": status, **trash_columns(row, status, now)}
     if row["slug"] and "trashed_at" in columns:
         columns["slug"] = row["slug"] + TRASHED_SUFFIX if status == "trash" else strip_trashed_suffix(row["slug"])
@@ -355,8 +355,8 @@ def search_clause(value: str) -> Sql:
 def _word_clause(word: str) -> Sql:
     """Match a word, using the trigram index only if the word has three consecutive letters.
 
-    For other words, PostgreSQL would cache a generic plan that reads the whole index. That takes ten times as long as
-    reading the rows.
+    For other words, PostgreSQL would cache a generic plan that reads the whole index, which takes ten times as long
+    as reading the rows.
     """
     if has_trigram(word):
         return Sql("r.search_text LIKE ?", like_pattern(word))
@@ -372,7 +372,7 @@ SEARCH = params.text(_clean_search, allow_empty=False)
 
 
 def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
-    """Return the list parameters that venues and organizers have."""
+    """Return the list parameters for venues or organizers."""
 
     async def linked_to_event(event_id: int, query: ListQuery) -> Sql:
         return await build_event_link_clause(event_id, query, "event", link_table, column)

@@ -32,9 +32,9 @@ from kalends.store import Row
 
 MAX_ADDED: Final = 500
 MAX_REMOVED: Final = 1000
-MAX_CHANGES: Final = 100  # maximum number of rule changes, and also of content changes
+MAX_CHANGES: Final = 100  # maximum number of rule changes, and of content changes
 LINK_COLUMNS: Final[tuple[LiteralString, ...]] = tuple(f"{link.column}s" for link in EVENTS.links)
-# Event content that a series determines: maps columns and links to their names in `own_fields`.
+# The content that a series gives its events: maps columns and links to their names in `own_fields`.
 CONTENT_FIELDS: Final[Mapping[LiteralString, str]] = {
     "title": "title",
     "description": "description",
@@ -57,7 +57,7 @@ CONTENT_DEFAULTS: Final[Mapping[str, Any]] = {
     "password_hash": None,
     **{name: [] for name in LINK_COLUMNS},
 }
-# Fields of events that series do not have.
+# Event fields that series lack.
 EVENT_ONLY: Final = ("series",)
 
 

@@ -71,7 +71,7 @@ def build_term(row: Row, url: str, parent: int = 0) -> Term:
 
 
 def serialize_term(term: Term, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
-    """Serialize the fields at the start of the JSON of every term."""
+    """Serialize the first fields of every term's JSON."""
     return {
         "id": term.id,
         "count": term.count,
@@ -136,8 +136,8 @@ async def build_term_columns(
 async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None, *, is_nested: bool) -> str:
     """Choose a new term's slug.
 
-    If the requested slug is in use, add a number. If no slug is requested, reject a name that another term with the
-    same parent has.
+    If the requested slug is in use, add a number. If no slug is requested, reject the name if another term with the
+    same parent already has it.
     """
     tx, arguments = context.transaction, context.arguments
     if arguments.get("slug"):
@@ -292,8 +292,8 @@ async def build_category_columns(context: WriteContext) -> Values:
 async def after_category_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
     """Record changes to records that depend on a moved or renamed category.
 
-    After a move, other filters match the category's events. The URLs of its descendants contain its slug and the
-    slugs of its ancestors.
+    After a move, other filters match the category's events. Descendants have the slugs of all their ancestors in
+    their URLs.
     """
     if "parent" in columns:
         await record_category_event_changes(tx, row["id"])

@@ -28,7 +28,7 @@ from kalends.store import Row
 
 SEARCH_COLUMNS: tuple[LiteralString, ...] = ("address", "city", "province", "state", "stateprovince", "zip", "phone")
 PLAIN = Plain(VENUE_FIELDS)
-# Parameters in the order in which The Events Calendar documents them; all others follow.
+# The first parameters, in the order of The Events Calendar's documentation.
 FIRST_PARAMS = (
     *("show_map", "show_map_link", "address", "city", "country", "province", "state", "zip", "phone"),
     *("stateprovince", "website"),
@@ -68,7 +68,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
 
 
 def _derive_state_province(values: Values, row: Row | None) -> object:
-    """Return the state if the country is the United States or empty; otherwise return the province."""
+    """Prefer the state if the country is the United States or empty, and the province otherwise."""
     state, province = merge_value(values, row, "state"), merge_value(values, row, "province")
     is_american = merge_value(values, row, "country") in ("", "US", "United States")
     return (state or province) if is_american else (province or state)

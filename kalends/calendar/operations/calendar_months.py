@@ -53,7 +53,7 @@ DATE_PARAMS: Final = frozenset(
 
 
 def _with_filter(name: LiteralString, clause: Callable[[Any], Sql]) -> Kind:
-    """Return the event kind with one more filter, which no API parameter sets."""
+    """Return the event kind with an additional filter that is not an API parameter."""
     added = Filter(Param(name, Type({}, lambda value: value), ""), value_clause(clause))
     return replace(EVENTS, filters=(*EVENTS.filters, added))
 
@@ -71,7 +71,7 @@ RUNNING_EVENTS: Final = _with_filter(
     "runs_since",
     lambda span: Sql("r.start_local < ? AND " + EFFECTIVE_END + " >= ?", span[0], _start_of_day(span[1])),
 )
-# The name of an open event's first public venue, as another column.
+# An additional column: the name of an open event's first public venue.
 FIRST_VENUE: LiteralString = """, (SELECT v.title FROM event_venues l
     JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id AND v.status = 'publish'
     WHERE n.is_open AND l.site_id = ? AND l.event_id = n.id ORDER BY l.position LIMIT 1) AS venue"""
@@ -81,12 +81,11 @@ OTHER_EVENTS: Final = _with_filter("other_series", lambda series_id: Sql("r.seri
 async def list_days(
     context: OperationContext, first: date, last: date, max_per_day: int, *, with_venues: bool = False
 ) -> list[Row]:
-    """List events in a range of days: all multi-day events, and the first few per day with the day's total.
+    """List events in a range of days: multi-day events, and the first few per day with the day's total.
 
-    If only one event would remain on a day, it is listed too, because a link to it takes as much room.
-
-    This is a single statement whose result does not grow with the number of events per day. Password-protected events
-    are included, because their titles and times are public.
+    If only one more event would remain on a day, list it too, because a link to it takes as much room. Include
+    password-protected events, because their titles and times are public. The result of this single statement does not
+    grow with the number of events per day.
     """
     days = await select_days(context, first, last)
     site_id = context.transaction.site.id
@@ -114,7 +113,7 @@ async def list_days(
 
 
 async def select_days(context: OperationContext, first: date, last: date, more: LiteralString = "") -> Sql:
-    """Build a query for the events in a range of days, with the columns of calendar entries and `more`."""
+    """Build a query for the events in a range of days, with the columns for calendar entries and `more`."""
     days_context = build_days_context(context, first, last)
     query = build_list_query(DAY_EVENTS, days_context)
     clauses = await build_clauses(DAY_EVENTS, days_context, query)
@@ -171,7 +170,7 @@ async def list_running(
 async def count_dates(found: RecordList[Event], series_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
     """Count all events of a list that hides subsequent dates, and the dates of some series, in one statement.
 
-    Protected dates are not counted for their series, because it is not public.
+    Do not count protected dates for their series, because the series is not public.
     """
     query = replace(found.query, values={**found.query.values, HIDE_SUBSEQUENT: False})
     clauses = list(found.clauses)
@@ -202,7 +201,7 @@ async def find_day_before(context: OperationContext, first: date) -> date | None
 
 
 async def find_day_after(context: OperationContext, last: date) -> date | None:
-    """Find the first day after `last` on which an event starts."""
+    """Find the first day after `last` when an event starts."""
     row = await _find_first(
         context,
         {"starts_after": make_date_filter(_shift_day(last, -2)), "orderby": "start_date", "order": "asc"},
@@ -214,7 +213,7 @@ async def find_day_after(context: OperationContext, last: date) -> date | None:
 async def list_similar(context: OperationContext, event: Event, limit: int) -> tuple[list[Event], tuple[str, ...]]:
     """List upcoming events like this one: same categories first, then same venues, then all others.
 
-    Skip events in the same series. Also return the cache tags of the lists from which the events come.
+    Skip events in the same series. Also return the cache tags of the lists that were read.
     """
     attempts: list[dict[str, Any]] = []
     others = {"other_series": event.series.id} if event.series else {}
@@ -240,7 +239,7 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
     """List the most used top-level categories, ordered by their number of events at or after `since`.
 
     A category includes the events of its children. Counting stops at a limit, so the cost does not grow with the
-    number of events. The limits and the date are hidden from the planner, so that it can reuse the plan.
+    number of events. Hide the limits and the date from the planner to let it reuse the plan.
     """
     site_id = context.transaction.site.id
     return await context.transaction.fetch_all(
@@ -286,7 +285,7 @@ async def find_record_url(context: OperationContext, post_id: int) -> tuple[str,
 
 
 async def find_by_slug(context: OperationContext, kind: Kind, slug: str) -> Row | None:
-    """Find the public record with this slug, or else a record that had this slug before."""
+    """Find the public record with this slug, or one that had it before."""
     try:
         return await fetch_visible_row(kind, replace(context, slug=slug))
     except ApiError:

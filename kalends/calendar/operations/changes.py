@@ -50,10 +50,7 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
 
 
 def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
-    """Serialize a record without counts.
-
-    Linked records are IDs, because that is the form in which writes accept them.
-    """
+    """Serialize a record without counts, and with the IDs of linked records, as writes accept them."""
     record = kind.reads.row_to_json(row, context)
     if not kind.is_post:
         return {key: value for key, value in record.items() if key not in ("count", "url")}
@@ -61,7 +58,7 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
         return record
     flat = {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
     if kind.is_event:
-        # The event's position in its series. It includes only values that cannot change without the event.
+        # The event's position in its series, with only values that cannot change unless the event does.
         flat["series"] = row["series_id"] and {
             "id": row["series_id"],
             "slot": times.format_datetime(row["slot"]),
@@ -71,7 +68,7 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
 
 
 def _select_kinds(values: Any) -> list[str]:
-    """Return the requested kinds. Series must be requested, so clients that do not support them need no change."""
+    """Return the requested kinds. The default excludes series, because older clients do not support them."""
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]

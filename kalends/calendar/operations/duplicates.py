@@ -26,7 +26,7 @@ from kalends.store.sql import Sql
 CHECK: Final = "check_duplicates"
 # Maximum number of events to compare by title; a period of a few days rarely has more.
 MAX_COMPARED: Final = 3000
-# Maximum number of similar events to compare completely.
+# Maximum number of events with similar titles to compare by all facts.
 MAX_RATED: Final = 20
 MAX_FOUND: Final = 5
 _EVERYTHING: Final = Sql("true")
@@ -79,7 +79,7 @@ async def find_similar(
     visible: Sql = _EVERYTHING,
     period: timedelta = WINDOW,
 ) -> list[Candidate]:
-    """Find listed events with similar titles at about the same time, most similar first.
+    """Find listed events with similar titles or the same website at about the same time, most similar first.
 
     Omit events that have been declared different.
     """
@@ -132,10 +132,7 @@ def _rate(row: Row, facts: EventFacts, zone: str) -> Candidate:
 
 
 def _make_facts(row: Row, zone: str) -> EventFacts:
-    """Return the facts about a stored event.
-
-    Its start is converted to the zone, but an all-day event keeps its day.
-    """
+    """Return the facts about a stored event. Convert its start to the zone, but keep the day of an all-day event."""
     venues: list[dict[str, Any]] = orjson.loads(row["venues"] or "[]")
     organizers: list[dict[str, Any]] = orjson.loads(row["organizers"] or "[]")
     points = [(venue["lat"], venue["lng"]) for venue in venues if venue["lat"] is not None]
@@ -179,7 +176,7 @@ def _read_values(tx: Transaction, values: Mapping[str, Any]) -> tuple[EventFacts
 
 
 def _list_entries(value: Any) -> list[dict[str, Any]]:
-    """Return linked records as objects. An ID becomes an object that contains only the ID."""
+    """Return linked records as objects. Turn an ID into an object with only the ID."""
     entries: list[Any] = value if isinstance(value, list) else [] if value in (None, "") else [value]  # pyright: ignore[reportUnknownVariableType]
     return [entry if isinstance(entry, dict) else {"id": entry} for entry in entries]  # pyright: ignore[reportUnknownVariableType]
 
@@ -239,7 +236,7 @@ def _describe(candidate: Candidate) -> JsonObject:
 
 
 async def declare_different(kind: Kind, context: OperationContext) -> Outcome:
-    """Store that two events are different, so neither is proposed as a duplicate of the other again."""
+    """Store that two events are different, to stop proposing either as a duplicate of the other."""
     tx, other_id = context.transaction, context.values["other"]
     row = await fetch_editable_row(kind, context)
     condition = Sql("r.site_id = ? AND r.id = ? AND", tx.site.id, other_id) + permissions.readable_condition(

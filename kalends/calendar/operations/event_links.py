@@ -23,13 +23,13 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, any_of, join
 
-# Terms have another form inside events; venues and organizers look the same everywhere.
+# The JSON of terms is different inside events; venues and organizers look the same everywhere.
 EMBEDDED_JSON: Final = {"categories": serialize_category_in_event, "tags": serialize_tag_in_event}
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedLinks:
-    """The IDs of linked records by link, and the names of parameters with entries that were ignored."""
+    """The IDs of linked records by link, and the parameters with ignored entries."""
 
     ids: dict[Link, list[int]]
     ignored_params: tuple[str, ...]
@@ -108,10 +108,7 @@ async def _resolve_post(
     entry: int | dict[str, Any],
     written: tuple[Mapping[str, Any], Row | None],
 ) -> int:
-    """Return the ID of a venue or organizer.
-
-    `written` holds the arguments and the row of the event that is being written.
-    """
+    """Return the ID of a venue or organizer. `written` holds the arguments and the row of the event to write."""
     if isinstance(entry, dict) and "id" in entry:
         entry = _parse_entry_id(link, entry["id"])
     if isinstance(entry, int):
@@ -203,7 +200,7 @@ Names = dict[str, dict[int, str]]  # by parameter and ID
 
 
 async def find_names(tx: Transaction, actor: Actor, kind: Kind, versions: Iterable[Mapping[str, Any]]) -> Names:
-    """Return the names of the records to which these versions refer, if the user may read them."""
+    """Return the names of the records that these versions refer to and that the user may read."""
     values = list(versions)
     names: Names = {}
     for link in kind.links:

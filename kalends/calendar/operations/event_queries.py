@@ -27,7 +27,7 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql, and_
 
 MAX_PER_PAGE: Final = 500
-# Maximum number of venues to look up for a text.
+# Maximum number of venues or organizers to look up for a text.
 MAX_MATCHES: Final = 20
 LINK_FILTERS: Final = ("categories", "venue", "organizer")
 LACKING: Final = ("image", "venue")
@@ -58,7 +58,7 @@ async def _others_clause(_: bool, query: ListQuery) -> Clause:
 
 
 def _prefer_status(row: Filter) -> Filter:
-    """Return a link filter that checks each row, unless published events are requested: all others are few."""
+    """Return a link filter that checks each row unless published events are requested, because others are few."""
 
     async def build(value: Any, query: ListQuery) -> Clause:
         clause = await row.clause(value, query)
@@ -90,7 +90,7 @@ TABLE_PARAMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """The rows of a page, the total number of rows, and the names of records to which the rows refer."""
+    """The rows of a page, the total number of rows, and the names of linked records."""
 
     rows: list[Row]
     total: int
@@ -174,10 +174,7 @@ async def suggest_names(context: OperationContext, kind: Kind, limit: int = 200)
 
 
 async def find_named(context: OperationContext, kind: Kind, text: str) -> list[int]:
-    """Return the venues or organizers with this ID or name.
-
-    If there are none, return all whose text contains the name.
-    """
+    """Return the venues or organizers with this ID or name. If there are none, search their texts for the name."""
     condition = like_pattern(fold(text))
     rows = await context.transaction.fetch_all(
         _select_named(context, kind)
@@ -255,7 +252,7 @@ async def list_frequent(kind: Kind, context: OperationContext, limit: int) -> li
 
 
 async def find_by_name(kind: Kind, context: OperationContext, name: str) -> Choice | None:
-    """Find a venue or organizer by its label or name. If several have the same name, choose the oldest."""
+    """Find a venue or organizer by label or name. If several match, prefer published ones, then the oldest."""
     bare = name.removesuffix(")").rpartition(" (")[0]
     titles = list(dict.fromkeys([clean_title(name), *([clean_title(bare)] if bare else [])]))
     rows = await context.transaction.fetch_all(
@@ -313,7 +310,7 @@ async def list_tag_names(tx: Transaction, limit: int) -> list[str]:
 
 
 async def find_tag(tx: Transaction, name: str) -> int | None:
-    """Return the ID of the tag with this name; the oldest if there are several."""
+    """Return the ID of the oldest tag with this name."""
     tag_id: int | None = await tx.fetch_value(
         Sql("SELECT id FROM tags WHERE site_id = ? AND name_folded = ? ORDER BY id LIMIT 1", tx.site.id, fold(name))
     )

@@ -30,10 +30,7 @@ LEFT_OUT: Final = frozenset(["new_password"])
 
 
 async def save_draft(tx: Transaction, user_id: int, kind: str, key: str, values: Mapping[str, Any]) -> None:
-    """Store the fields of a form, as pairs, and the revision on which the form is based.
-
-    The record does not change.
-    """
+    """Store a form's fields, as pairs, and the revision it is based on. The record does not change."""
     pairs = _read_pairs(values.get("fields"))
     revision = _read_revision(values.get("base_revision"))
     if await form_drafts.save_draft(tx, user_id, kind, key, base_revision=revision, pairs=pairs):
@@ -64,7 +61,7 @@ def _read_revision(value: object) -> int | None:
         raise errors.invalid_params({"base_revision": errors.for_param("base_revision", error.message)}) from error
 
 
-# Bulk changes: reading the selected events, and finding the changed events for an undo --
+# Bulk changes: the selected events, and the changed events to undo ----------------------------
 
 MAX_EVENTS: Final = 500
 
@@ -112,7 +109,7 @@ async def read_selected(context: OperationContext, targets: Sequence[Target]) ->
 
 
 async def find_changed(context: OperationContext, first: int, last: int) -> list[Target]:
-    """Return the events that a bulk change by this user has modified, with their new revisions."""
+    """Return the events that this user changed between two revisions, with their latest revisions in between."""
     rows = await context.transaction.fetch_all(
         Sql(
             """SELECT record_id, max(revision) AS revision FROM changes WHERE site_id = ? AND kind = 'events'
@@ -126,7 +123,7 @@ async def find_changed(context: OperationContext, first: int, last: int) -> list
 # Merging a venue, organizer, category or tag into another one --------------------------------
 
 INTO: Final = param("into", params.integer(minimum=1), "The ID of the record that gets the events", required=True)
-# Number of events to move per transaction. Meanwhile, other writes to the site wait: about a second on a busy
+# Number of events to move per transaction, while other writes to the site wait. It takes about a second on a busy
 # machine.
 BATCH_SIZE: Final = 1000
 # Maximum number of events to move in a merge. Moving more would take minutes.
@@ -140,8 +137,8 @@ def find_link(kind: Kind) -> Link:
 async def merge_record(kind: Kind, context: OperationContext) -> Outcome | None:
     """Move the events of the record in the path to the record in `into`, and redirect the public URLs.
 
-    The record itself goes to the trash; a term is deleted. The caller has locked the site. If the result is None,
-    some events remain, and the caller repeats the call in a new transaction.
+    The record itself goes to the trash; a term is deleted. The caller must lock the site first. None means that some
+    events remain, and the caller must call again in a new transaction.
     """
     permissions.require_role(context.actor, permissions.EDITOR)
     row = await fetch_active_row(kind, context)
@@ -150,8 +147,7 @@ async def merge_record(kind: Kind, context: OperationContext) -> Outcome | None:
     count = await record_tables.count_links(tx, link.table, link.column, row["id"])
     if count > MAX_MERGED_EVENTS:
         raise errors.invalid("into", "must not get more than {maximum} events at once.", maximum=MAX_MERGED_EVENTS)
-    # Move the links first, because trashing a venue that still has events would update each of these events a second
-    # time.
+    # Move the links first, because trashing a venue with events would update each of these events a second time.
     move = LinkMove(link.table, link.column, row["id"], target["id"])
     if await record_tables.move_links(tx, move, BATCH_SIZE) == BATCH_SIZE:
         return None

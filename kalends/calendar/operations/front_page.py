@@ -1,4 +1,4 @@
-"""Queries for the front page: the events of the coming days with counts, featured events, pictures of categories."""
+"""Queries for the front page: events in the coming days with counts, featured events, and category pictures."""
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -12,12 +12,12 @@ from kalends.store.sql import Sql
 
 MAX_PER_DAY: Final = 16  # maximum number of events to read per day
 EXHIBITION_DAYS: Final = 7  # an event that lasts longer counts as running from its first day
-MAX_TRIED: Final = 5  # maximum number of events to examine per category for one with an image
+MAX_TRIED: Final = 5  # maximum number of events per category to check for an image
 
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """The days and periods to count events in: days as on day pages, periods as in lists."""
+    """The days and periods for counting events. Days count as on day pages, periods as in lists."""
 
     day: date
     evening: datetime  # until `midnight`
@@ -28,11 +28,12 @@ class Today:
 
 
 async def list_coming_days(context: OperationContext, first: date, last: date, today: Today) -> list[Row]:
-    """List the first events of each day, the most notable first, with the totals of today and the coming days.
+    """List the first events of each day, the most notable first, with the totals for today and the coming days.
 
-    An event has one day: the one on which it starts, or `first` if it began earlier.
+    Each event appears on one day: the day it starts, or `first` if it began earlier.
     """
-    # A list of a period also has events of the night before, which belong to the previous day.
+    # Start a day early: lists for a period also include events from the night before, which belong to the previous
+    # day.
     days = await select_days(
         context,
         first - DAY,
@@ -75,14 +76,14 @@ async def list_coming_days(context: OperationContext, first: date, last: date, t
 
 
 async def list_featured_ids(context: OperationContext, since: date, limit: int) -> list[int]:
-    """List featured events, those that end first at the top, before exhibitions that run for months."""
+    """List the IDs of featured events, sorted by end, to put exhibitions that run for months last."""
     values = {"featured": True, "overlaps_from": make_date_filter(since), "orderby": "end_date", "per_page": limit}
     page = await find_page(EVENT_KEYS, replace(context, values=values), with_total=False)
     return [row["id"] for row in page.rows]
 
 
 async def find_pictured_events(context: OperationContext, category_ids: list[int], since: datetime) -> dict[int, int]:
-    """Return the next event with an image for each category that has one, also in its subcategories."""
+    """Return the ID of the next event with an image, if any, in each category and its children."""
     site_id = context.transaction.site.id
     rows = await context.transaction.fetch_all(
         Sql(

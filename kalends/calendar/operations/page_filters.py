@@ -1,4 +1,4 @@
-"""Filters on pages and feeds, by linked record and by place, and the records that a search offers as filters.
+"""Filters for pages and feeds, by linked record and by place, and the records that a search offers as filters.
 
 Unlike the API, these filters accept unknown records, because bookmarked URLs may outlive the records.
 """
@@ -32,7 +32,7 @@ class NamedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedFilters:
-    """The records to which filters refer, by parameter and value as sent, and the coordinates for `near`."""
+    """The records that filters refer to, by parameter and value as sent, and the coordinates for `near`."""
 
     named: Mapping[str, Mapping[Value, NamedRecord]] = field(default_factory=dict[str, Mapping[Value, NamedRecord]])
     unknown: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ResolvedFilters:
 
 
 async def resolve_filters(context: OperationContext) -> tuple[OperationContext, ResolvedFilters]:
-    """Replace slugs and place names with IDs and coordinates. If a filter has no known record, it matches nothing."""
+    """Replace slugs and place names with IDs and coordinates. A filter without known records matches nothing."""
     values: dict[str, Any] = dict(context.values)
     named: dict[str, Mapping[Value, NamedRecord]] = {}
     unknown: list[str] = []
@@ -89,7 +89,7 @@ async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[V
 
 
 async def _find_merged(context: OperationContext, kind: Kind, entries: Sequence[Value]) -> dict[Value, NamedRecord]:
-    """Resolve the IDs of merged records, and former slugs of terms, to the records to which they redirect."""
+    """Resolve the IDs of merged records, and former slugs of terms, to the records that replace them."""
     keys: dict[str, Value] = {record_tables.id_key(entry): entry for entry in entries if isinstance(entry, int)}
     if not kind.is_post:
         keys |= {normalize_lookup(str(entry)): entry for entry in entries}
@@ -165,7 +165,7 @@ class FacetSource:
     town: LiteralString = "''"
 
 
-# An organizer has no address, so use the town of the venue of its latest public event.
+# An organizer has no address, so use the town where its latest public event takes place.
 _TOWN_OF_ORGANIZER: LiteralString = """(SELECT v.city FROM event_organizers o
     JOIN events e ON e.site_id = o.site_id AND e.id = o.event_id AND e.password_hash IS NULL
     JOIN event_venues w ON w.site_id = o.site_id AND w.event_id = o.event_id
@@ -197,11 +197,11 @@ class FacetRecord:
 @dataclass(frozen=True, slots=True)
 class Facet:
     records: tuple[FacetRecord, ...]
-    total: int  # number of available records; if a name is searched, at most MAX_MATCHES more
+    total: int  # number of available records; a search by name adds at most MAX_MATCHES
 
 
 async def list_event_ids(context: OperationContext) -> list[int]:
-    """List the IDs of the first events in a list, except for protected events, because their links are secret."""
+    """List the IDs of the first events in a list. Omit protected events, because their links are not public."""
     query = replace(build_list_query(EVENTS, context), page=1, per_page=MAX_EVENTS)
     narrowed_kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=Columns("id")))
     clauses = [*await build_clauses(EVENTS, context, query), Sql("r.password_hash IS NULL")]
@@ -212,11 +212,9 @@ async def list_event_ids(context: OperationContext) -> list[int]:
 async def find_facet(
     context: OperationContext, name: str, event_ids: Sequence[int], *, chosen: list[int], text: str, limit: int
 ) -> Facet:
-    """Find the records that are linked most often to the given events.
+    """Find the records that the given events link to most often.
 
-    With `text`, find only records whose text contains it.
-
-    Chosen records are always included and come first.
+    With `text`, find only records whose text contains it. Chosen records are always included and come first.
     """
     source, site_id = SOURCES[name], context.transaction.site.id
     is_match = _match(source, text) if fold(text) else Sql("true")
@@ -276,6 +274,6 @@ def _list_matches(source: FacetSource, site_id: int, is_match: Sql) -> Sql:
 
 def _match(source: FacetSource, text: str) -> Sql:
     folded = fold(text)
-    # If the search text lacks three letters in a row, PostgreSQL would read the whole trigram index.
+    # Without three letters in a row, the trigram index is useless: PostgreSQL would read all of it.
     suffix: LiteralString = "" if has_trigram(folded) else " || ''"
     return Sql("r." + source.searched + suffix + " LIKE ?", like_pattern(folded))

@@ -22,7 +22,7 @@ from kalends.store.change_log import decode_columns, encode_columns
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-# Columns whose parameters have other names.
+# Columns whose parameters have different names.
 PARAM_NAMES = {
     "author_id": "author",
     "published_at": "date_utc",
@@ -40,7 +40,7 @@ INTERNAL_COLUMNS = {
     *("trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "feed_guid", "modified_utc"),
     *("series_id", "slot", "own_fields"),
 }
-# Derived from the status and the rules for slugs. A restore recomputes them.
+# A restore recomputes these columns from the restored status and slug.
 RECOMPUTED_COLUMNS = {"status", "slug", "trashed_status", "trashed_at"}
 MAX_TRASHED: Final = 200  # per kind; older records appear once these are restored or deleted
 
@@ -113,7 +113,7 @@ async def list_changes_since(tx: Transaction, kind: Kind, record_id: int, revisi
 
 
 async def write_back(kind: Kind, context: OperationContext, row: Row, columns: dict[str, Any]) -> None:
-    """Write columns as parameters, so that the usual rules apply. Write passthrough columns unchanged."""
+    """Write columns as parameters, to apply the usual rules. Write passthrough columns unchanged."""
     links = {
         link: await _filter_existing(context, link, columns) for link in kind.links if f"{link.column}s" in columns
     }
@@ -136,7 +136,7 @@ async def write_back(kind: Kind, context: OperationContext, row: Row, columns: d
         {name: columns[name] for name in values if name in columns and name in kind.writes.passthrough_columns}
     )
     if columns.get("slug") == "" and values.get("status", row["status"]) in ("draft", "pending", "trash"):
-        # The record had no slug then. If the parameter were omitted, the current slug would stay.
+        # The earlier version had no slug. An empty parameter would keep the current slug.
         values["slug"] = ""
     await write_changes(kind, context.transaction, row, values, links)
 
@@ -163,7 +163,7 @@ async def list_trash(tx: Transaction, actor: Actor) -> list[tuple[Kind, Row]]:
     return sorted(found, key=lambda entry: entry[1]["trashed_at"], reverse=True)
 
 
-# Two versions of a record for a merge: as a user opened it, and as it is now ------------------------
+# Two versions of a record for a merge: when a user opened it, and now -------------------------------
 
 # The fold column for each local time. The fold is 1 for the second occurrence of a repeated time.
 FOLDS: Final = {"start_date": "start_fold", "end_date": "end_fold"}
@@ -171,7 +171,7 @@ FOLDS: Final = {"start_date": "start_fold", "end_date": "end_fold"}
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A record's parameters at a revision and now, in history format. None if the revision is no longer logged."""
+    """A record's parameters at a revision (None if it is no longer logged) and now, in history format."""
 
     base: dict[str, Any] | None
     current: dict[str, Any]
@@ -209,7 +209,7 @@ def _read(kind: Kind, columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns by parameter, in history format. Instead of a password hash, return a boolean."""
+    """Return the columns by parameter, in history format. Replace a password hash with a boolean."""
     values: dict[str, Any] = {}
     for name in sorted(columns, key=_history_order):
         value = columns[name]
@@ -225,7 +225,7 @@ def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_params(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any]:
-    """Return the columns as parsed parameters, because a restore follows the same rules as any other write."""
+    """Return the columns as parsed parameters, to restore them under the same rules as any other write."""
     arguments: dict[str, Any] = {}
     zone = columns.get("timezone", row.get("timezone", "UTC"))
     for name, fold_name in (("start_local", "start_fold"), ("end_local", "end_fold")):
@@ -252,7 +252,7 @@ def param_name(kind: Kind, column: str) -> str:
 def _history_order(column: str) -> tuple[int, str]:
     """Sort fields by length and name, as jsonb sorts its keys.
 
-    Two renamed columns are sorted by their earlier names, to keep the order in responses.
+    Sort two renamed columns by their former names, still used as parameter names, to keep the order in responses.
     """
     name = PARAM_NAMES[column] if column in ("author_id", "published_at") else column
     return len(name), name
@@ -264,7 +264,7 @@ def _parse_time(value: str) -> datetime:
 
 
 def _build_moment(wall: datetime, fold: int, zone: str) -> DateTimeInput:
-    """Return the input for a wall time. For the second occurrence of a repeated time, it includes the UTC offset."""
+    """Return the input for a wall time, with the UTC offset if it is the second occurrence of a repeated time."""
     if not fold:
         return DateTimeInput(wall, None, False)
     return DateTimeInput(wall, times.offset_of(times.utc_of(wall, zone, fold), zone), False)

@@ -40,11 +40,11 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, any_of
 
-# Maximum number of records to skip before a page, because the database must read all skipped records.
+# Maximum number of records to skip before a page. The database has to read all of them.
 MAX_OFFSET = 10_000
 # Venues and organizers in these statuses are published together with an event.
 DRAFTS: Final = ("draft", "pending", "future")
-# Pages of events that contain only sort columns.
+# Events with nothing but their sort columns.
 EVENT_KEYS: Final = replace(EVENTS, reads=replace(EVENTS.reads, columns=Columns()))
 
 
@@ -64,8 +64,8 @@ class RowPage:
 
 
 async def list_records(kind: Kind, context: OperationContext) -> Outcome:
-    """Return a page of a list in its envelope. Links to other pages keep all other parameters of the request."""
-    # Without an account and a password, all callers get the same JSON of an event.
+    """Return a page of a list in its envelope. Links to other pages keep the request's other parameters."""
+    # All callers without an account or password get the same JSON for an event.
     is_anonymous = context.actor.user_id is None and "password" not in context.values
     if kind is EVENTS and context.fragments is not None and is_anonymous:
         page = await find_page(EVENT_KEYS, context)
@@ -146,17 +146,14 @@ async def update_record(kind: Kind, context: OperationContext) -> Outcome:
 async def _publish_and_read(
     kind: Kind, context: OperationContext, record_id: int, status: int = 200, *, row: Row | None = None
 ) -> Outcome:
-    """Publish the linked drafts of a saved event, and return the event.
-
-    `row` is the row after the write, if known.
-    """
+    """Publish a saved event's linked drafts, and return the saved record. `row` is its new row, if known."""
     if not context.returns_record:
         await publish_with_event(context.transaction, context.actor, kind, record_id)
         return Outcome({}, status)
     row = row or await _fetch_written(kind, context, record_id)
     linked = await load_linked(kind, context, [row]) if kind.links else NO_LINKED_RECORDS
     places: list[LinkedRecord[Any]] = [*linked.venues.values(), *linked.organizers.values()]
-    # A caller may read any draft that the caller may publish.
+    # Callers can read every draft that they may publish, so no draft is missing here.
     if any(place.record.status in DRAFTS for place in places):
         await publish_with_event(context.transaction, context.actor, kind, record_id)
         return await read_outcome(kind, context, record_id, status)
@@ -178,7 +175,7 @@ async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def find_page(kind: Kind, context: OperationContext, *, with_total: bool = True) -> RowPage:
-    """Find the rows on one page of a list. Without `with_total`, count only these rows."""
+    """Find the rows on one page of a list. Without `with_total`, the total is the number of these rows."""
     if kind.reads.visible is None:
         permissions.require_reader(context.actor, kind)
     tx = context.transaction
@@ -219,7 +216,7 @@ async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery)
 
 
 async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, clauses: list[Clause]) -> int:
-    """Return the total of a list that ends before the requested page. Raise ApiError if the list reaches further."""
+    """Return the list's total if the list ends before the requested page; otherwise raise ApiError."""
     total: int = await tx.fetch_value(kind.reads.total_query(kind, query, clauses))
     if total <= query.offset:
         return total
@@ -252,7 +249,7 @@ def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
 
 
 def _listed_condition(kind: Kind, actor: Actor, statuses: Sequence[str] | None) -> Sql:
-    """Return the condition for listed records. For lists of events, hidden events are handled separately."""
+    """Return the condition for listed records. Event lists exclude hidden events elsewhere."""
     if not kind.is_post:
         return _visible_condition(kind, actor)
     listed = permissions.listed_condition(actor, statuses)
@@ -272,7 +269,7 @@ async def make_render_context(
     is_readable: bool = False,
     known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> RenderContext:
-    """Load the linked records of the rows, unless they are in `known`. With `is_readable`, no row is locked."""
+    """Load the rows' linked records that are not in `known`. With `is_readable`, no row is locked."""
     linked = await load_linked(kind, context, rows, known) if kind.links and rows else known
     locked_ids = frozenset[int]() if is_readable else permissions.locked_ids(context, rows)
     return context.make_render_context(linked, locked_ids)
@@ -329,10 +326,7 @@ async def _build_outcome(
     in_full: bool = False,
     known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> Outcome:
-    """Return the record as the body.
-
-    `in_full` adds structured data; `known` contains linked records already loaded.
-    """
+    """Return the record as the body. `in_full` adds structured data; `known` holds linked records already loaded."""
     render_context = await make_render_context(kind, context, [row], is_readable=True, known=known)
     record = kind.reads.from_row(row, render_context)
     body = kind.reads.to_json(record, render_context)
@@ -345,7 +339,7 @@ async def _build_outcome(
 
 
 async def read_outcome(kind: Kind, context: OperationContext, record_id: int, status: int = 200) -> Outcome:
-    """Read the record after a write. Return it as the outcome if the caller needs it."""
+    """Return a record after a write, or an empty body if the caller does not need it."""
     if not context.returns_record:
         return Outcome({}, status)
     return await _build_outcome(kind, context, await _fetch_written(kind, context, record_id), status)
@@ -359,7 +353,7 @@ async def _fetch_written(kind: Kind, context: OperationContext, record_id: int) 
 
 
 async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
-    """Lock the site and return the row. Raise ApiError if the caller may not edit the record or If-Match fails."""
+    """Fetch the row for the path. Raise ApiError if the caller may not edit the record or If-Match fails."""
     permissions.require_writer(context.actor, kind)
     row = await context.transaction.fetch_one(kind.select(_record_condition(context)))
     if row is None:
@@ -379,7 +373,7 @@ async def fetch_active_row(kind: Kind, context: OperationContext) -> Row:
 
 
 async def require_unedited(tx: Transaction, kind: Kind, row: Row, revisions: Collection[int]) -> None:
-    """Raise ApiError unless only derived changes were made after the latest of these revisions."""
+    """Raise ApiError unless the log shows only derived changes since the latest of these revisions."""
     if row["revision"] in revisions:
         return
     since = max((number for number in revisions if number < row["revision"]), default=0)
@@ -389,7 +383,7 @@ async def require_unedited(tx: Transaction, kind: Kind, row: Row, revisions: Col
 
 
 async def remove_term(kind: Kind, context: OperationContext, row: Row, new_parent: int | None) -> None:
-    """Delete a term. The children of a category get another parent."""
+    """Delete a term, and move a category's children to another parent."""
     tx = context.transaction
     if kind.is_nested:
         children = await tx.fetch_all(
@@ -505,13 +499,13 @@ class TreeEntry:
 
 
 async def list_tree(tx: Transaction) -> list[TreeEntry]:
-    """Return the categories sorted by name. Each one is followed by its children."""
+    """Return the categories sorted by name, each followed by its children."""
     order = Sql("r.site_id = ? ORDER BY r.name_folded, r.id LIMIT ?", tx.site.id, MAX_CATEGORIES)
     return order_tree(await tx.fetch_all(CATEGORIES.select(order)))
 
 
 def order_tree(rows: Sequence[Row]) -> list[TreeEntry]:
-    """Sort rows into a tree. A category appears at the top if its parent is not among the rows."""
+    """Sort rows into a tree. A category whose parent is not among the rows appears at the top level."""
     ids = {row["id"] for row in rows}
     children: dict[int | None, list[Row]] = {}
     for row in rows:

@@ -31,7 +31,7 @@ FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
 PAST: Final = Param("past", params.BOOLEAN, "")
 # If a site has more events, its feed contains only the next ones; subscribers can use filters.
 MAX_EVENTS: Final = 5000
-# For how long a feed announces that an event is cancelled.
+# How long feeds announce a withdrawn event as cancelled.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
 MAX_WITHDRAWN: Final = 5000
 # Number of events to build before yielding to the event loop.
@@ -60,10 +60,7 @@ POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed's content. The keys of `sequences` are event IDs.
-
-    At `expires_at`, the content changes without a write.
-    """
+    """A feed's content, which changes at `expires_at` even without a write. The keys of `sequences` are event IDs."""
 
     rows: list[Row]
     sequences: Mapping[int, int]
@@ -75,7 +72,7 @@ class Feed:
 async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcoming_only: bool = False) -> Feed:
     """Find a feed's events.
 
-    Without date filters, a feed contains current and upcoming events and, within the limit, past events since the
+    Without date filters, a feed contains current and upcoming events and, if there is room, past events since the
     beginning of last month. `upcoming_only` excludes past and withdrawn events. With `past`, the feed contains the
     events that ended before today, latest first.
     """
@@ -91,7 +88,7 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     sequences = await read_sequences(context, [row["id"] for row in rows])
     withdrawn = [] if upcoming_only else await find_withdrawn(context)
     expiries = [row["withdrawn_at"] + WITHDRAWN_PERIOD for row in withdrawn]
-    # The sequence of a protected event depends on its venues. The venues' own tags would reveal them, so use the
+    # The sequence of a protected event depends on its venues. Tags for single venues would reveal them, so use the
     # kind's tag.
     venues = ("venues",) if any(row["password_hash"] is not None for row in rows) else ()
     return Feed(
@@ -104,11 +101,11 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
 
 
 async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
-    """Yield the events of a feed in batches, so that other requests can run in between."""
+    """Yield a feed's events in batches, to let other requests run in between."""
     linked = NO_LINKED_RECORDS
     for loaded in batched(rows, LOADED_SIZE):
         render_context = await make_render_context(EVENTS, context, list(loaded), known=linked)
-        # Events on a site share most linked records, so load each of these records only once per feed.
+        # Events share most linked records, so load each of these records only once per feed.
         linked = render_context.linked
         for batch in batched(loaded, BATCH_SIZE):
             yield [build_event(row, render_context) for row in batch]
@@ -149,7 +146,7 @@ def _find_today(context: OperationContext) -> DateTimeInput:
 
 
 def _find_midnight(context: OperationContext) -> datetime:
-    """Return the end of the current day. At this time, feeds of past or upcoming events expire."""
+    """Return the end of the current day, when feeds of past or upcoming events expire."""
     return times.day_ends(_find_today(context), context.transaction.site.timezone) + SECOND
 
 
@@ -179,7 +176,7 @@ async def read_sequences(context: OperationContext, ids: list[int]) -> dict[int,
 async def find_withdrawn(context: OperationContext) -> list[Row]:
     """Find events that were in lists until recently.
 
-    If an event has changed after its withdrawal, it has no `withdrawn_at`. So only data that was public is disclosed.
+    An event edited since its withdrawal has no `withdrawn_at`, so the result contains only data that was public.
     """
     tx = context.transaction
     query = replace(build_list_query(EVENTS, context), statuses=None)

@@ -1,4 +1,4 @@
-"""Metrics that are read from the database at each scrape."""
+"""Metrics that each scrape reads from the database, and the age of the newest backups."""
 
 import asyncio
 import logging
@@ -52,12 +52,12 @@ def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Call
 
 
 def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sample]]:
-    """Return a function that reads the worker's metrics with the login of the queue."""
+    """Return a function that reads the worker's metrics, using the queue's database login."""
 
     async def read() -> list[Sample]:
         counts, _ = await job_queue.count_jobs(queue_url)
         oldest = await job_queue.find_oldest(queue_url)
-        # Tasks without jobs get the value 0, because alerts need a value to compare.
+        # Report 0 for tasks without jobs, because alerts need a value to compare.
         totals = Counter({(task.value, status): 0 for task in Task for status in job_queue.SHOWN_STATUSES})
         totals.update(counts)
         queued = [Sample(metrics.QUEUE_JOBS, number, labels) for labels, number in sorted(totals.items())]
@@ -69,7 +69,7 @@ def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sampl
 
 
 def make_backup_reader() -> Callable[[], list[Sample]]:
-    """Return a function that reads the age of the newest backups. pgBackRest runs at most every five minutes."""
+    """Return a function that reads the age of the newest backups. It runs pgBackRest at most every five minutes."""
     known: list[Backup] = []
     read_at = -inf
 

@@ -45,7 +45,7 @@ def _parse_currency_code(value: str) -> str:
 
 
 def _parse_language(value: str) -> str:
-    """Accept a language that has a catalog. A region may follow; it determines the date format."""
+    """Accept a language that has a catalog, and an optional region, which determines the date format."""
     if not re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) or find_language(value) is None:
         raise InvalidValue("must be one of {values}, also with a region, such as en-GB.", values=", ".join(LANGUAGES))
     return value.replace("_", "-")
@@ -62,7 +62,7 @@ def _parse_accent(value: str) -> str:
 
 
 def _parse_logo(value: str) -> str:
-    """Accept a URL, or the path of an image on this site. A path works on all hosts of the site."""
+    """Accept a URL, or the path of an image on this site, which works on all of the site's hosts."""
     if value.startswith(MEDIA_PATH) and read_key(value.removeprefix(MEDIA_PATH)):
         return value
     return read_website(value)
@@ -130,10 +130,7 @@ async def set_site(tx: Transaction, key: str, value: str) -> str:
 
 
 async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int | None = None) -> list[object]:
-    """Change settings and return the parsed values.
-
-    The revision rises, because settings can affect every response.
-    """
+    """Change settings and return the parsed values. Raise the revision, because any response may depend on them."""
     parsed = [_parse_setting(key, value) for key, value in settings.items()]
     await tx.lock_site(user_id)
     for column, value in parsed:
@@ -151,7 +148,7 @@ async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int
 
 
 def find_problems(settings: Mapping[str, str]) -> dict[str, Message]:
-    """Return why values are invalid, by setting. The result is empty if all values are valid."""
+    """Return the reason for each invalid value, by setting."""
     problems: dict[str, Message] = {}
     for key, value in settings.items():
         try:
@@ -167,7 +164,7 @@ def parse_valid(settings: Mapping[str, str]) -> dict[str, object]:
 
 
 async def read_settings(tx: Transaction) -> dict[str, str]:
-    """Return all settings as text. If they are passed to `set_several`, it stores the same values again."""
+    """Return all settings as texts that `set_several` accepts."""
     values = {key: str(getattr(tx.site, key)) for key in SITE_KEYS if key != CUSTOM_CSS}
     return {**values, "first_weekday": WEEKDAYS[tx.site.first_weekday - 1], CUSTOM_CSS: await read_css(tx)}
 

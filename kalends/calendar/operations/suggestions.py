@@ -1,7 +1,6 @@
 """Suggestions while visitors type: events, venues and categories whose name contains the words.
 
-The word indexes find the records, so names and other texts are matched alike; a further condition keeps those whose
-name contains the words.
+The word indexes cover all texts of a record, so another condition keeps only records whose name contains the words.
 """
 
 import re
@@ -18,7 +17,7 @@ from kalends.core.sanitize import fold, has_trigram, like_pattern
 from kalends.store import Row
 from kalends.store.sql import Sql, and_
 
-# More rows than suggestions, because the dates of a series are suggested once.
+# More rows than suggestions, because each series is suggested only once.
 READ_EVENTS: Final = 30
 # The folded name is the first line of the search text.
 _TITLE: LiteralString = "split_part(r.search_text, E'\\n', 1)"
@@ -32,10 +31,10 @@ _COLUMNS: Final = Columns(
 
 
 async def find_events(context: OperationContext, words: Sequence[str], limit: int) -> list[Row]:
-    """Find the first events in a list whose title contains the words, of each series the first date.
+    """Find the first events in a list whose title contains the words, with only the first date of each series.
 
-    Titles with words that begin like that come first: "mu" suggests a museum before a community.
-    Protected events are left out, because their venue and status are not public.
+    Titles in which words begin with the input come first: "mu" suggests a museum before a community. Omit protected
+    events, because their venue and status are not public.
     """
     query = replace(build_list_query(EVENTS, context), page=1, per_page=READ_EVENTS)
     kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=_COLUMNS))
@@ -65,7 +64,7 @@ async def find_venues(context: OperationContext, words: Sequence[str], limit: in
 
 
 async def find_categories(context: OperationContext, words: Sequence[str], limit: int) -> list[Row]:
-    """Find categories by name; names that begin with the words come first, then those with more events."""
+    """Find categories by name; names that begin with the words come first, then categories with more events."""
     return await context.transaction.fetch_all(
         Sql("SELECT r.name, r.slug FROM categories r WHERE r.site_id = ? AND", context.transaction.site.id)
         + _match("name_folded", "r.name_folded", words)
@@ -77,7 +76,7 @@ async def find_categories(context: OperationContext, words: Sequence[str], limit
 def _match(column: LiteralString, name: LiteralString, words: Sequence[str]) -> Sql:
     conditions: list[Sql] = []
     for word in words:
-        # If the word lacks three consecutive letters, PostgreSQL would read the whole trigram index.
+        # Without three letters in a row, the trigram index is useless: PostgreSQL would read all of it.
         suffix: LiteralString = "" if has_trigram(word) else " || ''"
         pattern = like_pattern(word)
         conditions.append(Sql("r." + column + suffix + " LIKE ? AND " + name + " LIKE ?", pattern, pattern))

@@ -1,4 +1,4 @@
-"""Writes records: their columns, links and change log entries. No other module does."""
+"""Writes records: their columns, links and change log entries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,9 +41,9 @@ async def add_record(
     record_id: int | None = None,
     columns: Values | None = None,
 ) -> int:
-    """Add a record and return its ID. The caller has checked the permission.
+    """Add a record and return its ID. The caller must check permissions first.
 
-    An import passes an ID that is free, and columns that override the values derived from the arguments.
+    An import passes a free ID, and columns that override the values derived from the arguments.
     """
     tx = context.transaction
     await count_new_record(context)
@@ -77,7 +77,7 @@ async def write_changes(kind: Kind, tx: Transaction, row: Row, values: Values, l
         values = {**values, **own_values}
     change = plan(kind, tx, row, values, links, cause=cause)
     if change is None:
-        # If the URL of its image has a new file, the record changes too.
+        # Storing a new file for the image's URL may have changed the record.
         return None if in_series or tx.has_written else row
     await write(kind, tx, [change])
     if kind.writes.after_update is not None:
@@ -88,7 +88,7 @@ async def write_changes(kind: Kind, tx: Transaction, row: Row, values: Values, l
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
-    """Delete a record permanently. Record a change for each event that loses a link as a result."""
+    """Delete a record permanently. Record a change for each event that thereby loses a link."""
     if kind.is_event and row["series_id"] is not None:
         await leave_out_deleted(tx, row)
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
@@ -211,21 +211,21 @@ def _list_logged(values: Values, links: Links) -> dict[str, Any]:
 def _withdraw(tx: Transaction, row: Row, changed: Values, *, is_relinked: bool) -> Values:
     """Return `withdrawn_at`, the time when a public event was withdrawn, if a write changes it.
 
-    For a while, feeds announce a withdrawn event as cancelled, and filters still match it. If anything but the status
-    changes with or after the withdrawal, the column is cleared, because the new data was never public. An event that
-    is merely hidden from lists is not withdrawn: it still takes place.
+    For a while, feeds announce a withdrawn event as cancelled, and filters still match it. Clear the column if
+    anything but the status changes during or after the withdrawal, because the new data was never public. An event
+    that is merely hidden from lists is not withdrawn: it still takes place.
     """
     was_published, is_published = permissions.is_published(row), permissions.is_published({**row, **changed})
     if is_published:
         return {} if was_published else {"withdrawn_at": None}
-    # A slug that differs only by the suffix for trashed records is not a new slug.
+    # The suffix for trashed records does not make a slug new.
     has_new_slug = "slug" in changed and strip_trashed_suffix(str(changed["slug"])) != row["slug"]
     if is_relinked or has_new_slug or set(changed) - DERIVED_COLUMNS - STATUS_COLUMNS:
         return {"withdrawn_at": None}
     return {"withdrawn_at": tx.now} if was_published else {}
 
 
-# Publishing an event also publishes the venues and organizers to which it links, as in The Events Calendar.
+# Publishing an event also publishes its venues and organizers, as in The Events Calendar.
 
 
 async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_id: int) -> None:

@@ -1,8 +1,8 @@
 """The plain fields of events, venues and organizers: one row each, in JSON order.
 
-A plain field is a parameter whose column has the same name and stores the value as sent. The field's row here defines
-it for the API, the API description, the history, tables and forms. Other fields need code in `kinds`: times, slug,
-password, links, and how cost and excerpt are shown.
+A plain field is a parameter whose column has the same name and stores the parsed value. Its row here defines it for
+the API, the API description, the history, tables and forms. Other fields need code in `kinds`: times, slug, password,
+links, and the display of cost and excerpt.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ OFF: Final = {"autocomplete": "off"}  # otherwise, a browser suggests the editor
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The form input for a field. If the label is empty, the field's label is used."""
+    """The form input for a field. An empty label means the field's label."""
 
     control: Control = "text"
     label: str = ""
@@ -38,10 +38,10 @@ class Field:
     param: Param
     label: str  # a message ID
     group: str  # groups fields in forms, labels and tables
-    headers: Sequence[str] = ()  # column headers in tables; if there are none, tables omit the field
+    headers: Sequence[str] = ()  # column headers in tables; tables omit a field without headers
     name: LiteralString = attribute(init=False)  # parameter and column name
     is_flag: bool = attribute(init=False)
-    path: str = ""  # attribute of the typed record, if its name differs
+    path: str = ""  # attribute of the typed record; by default the parameter's name
     schema: Mapping[str, Any] | None = None  # for responses; None means derived from the parameter
     form: Input = Input()
     in_sequence: bool = False  # whether a change raises the event's SEQUENCE in calendar feeds
@@ -78,7 +78,7 @@ class Plain:
         rows = list(fields)
         self.names = tuple(row.name for row in rows)
         self.get_attributes: Callable[[Any], tuple[Any, ...]] = attrgetter(*(row.path for row in rows))
-        # A path with a dot leads to a part of an attribute that the kind builds.
+        # A dotted path names part of an attribute that the kind's code builds.
         self.attributes = tuple(row.path for row in rows if "." not in row.path)
         self.columns = tuple(row.name for row in rows if "." not in row.path)
         self.get_columns: Callable[[Any], tuple[Any, ...]] = itemgetter(*self.columns)

@@ -26,7 +26,7 @@ MAX_REASON_LENGTH: Final = 500
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def record[T](cls: type[T]) -> type[T]:
-    """Make a class a dataclass with keyword arguments, frozen for type checkers.
+    """Make a class a keyword-only dataclass that is frozen for type checkers.
 
     The class is not frozen at run time, because creating a frozen instance takes four times as long.
     """
@@ -45,7 +45,7 @@ class Image:
     caption: str  # HTML
     focus_x: float
     focus_y: float
-    # By name, as stored but with absolute URLs. A size from another system can lack any of the keys.
+    # By name, as stored but with absolute URLs. Any key may be missing in a size from another system.
     sizes: Mapping[str, Mapping[str, Any]]
     hue: int | None = None  # dominant hue in 24 steps, for pages; -1: gray, None: not examined yet
 
@@ -135,7 +135,7 @@ class SeriesReference:
 
 @record
 class Event(Post):
-    """A calendar entry. If the event `is_locked`, all attributes that the password protects are empty or false."""
+    """A calendar entry. If it `is_locked`, all attributes that the password protects have default values."""
 
     uid: str
     title: str  # HTML
@@ -156,7 +156,7 @@ class Event(Post):
     hide_from_listings: bool
     sticky: bool
     featured: bool
-    # Both are sorted by name. A `url` may be outdated if an ancestor was renamed, but a slug never is.
+    # Both are sorted by name. Renaming an ancestor can make a `url` outdated, but never a slug.
     categories: tuple[Term, ...]
     tags: tuple[Term, ...]
     venues: tuple[Venue, ...]  # in the event's order
@@ -170,7 +170,7 @@ class Event(Post):
 
     @property
     def places(self) -> tuple[Venue, ...]:
-        """Return the venues to which visitors go. There are none if the event has moved online."""
+        """Return the venues that visitors go to: none if the event has moved online."""
         return () if self.event_status == MOVED_ONLINE else self.venues
 
     @property
@@ -196,7 +196,7 @@ class Series(Post):
     title: str  # HTML
     content: Event
     definition: Definition
-    # Start of the first and last date for which an event exists; None if there is none.
+    # Start of the first and last date that has an event; None if no date has one.
     first_local: datetime | None
     last_local: datetime | None
     total: int

@@ -4,8 +4,8 @@ The score is 0.5 title + 0.2 place + 0.2 start + 0.1 organizer. Some differences
 events are otherwise: starts more than 90 minutes apart, different days if one event is all-day, different numbers in
 the titles, or different places unless the titles are distinctive.
 
-Events are certainly the same in two cases: if the score is high enough and the titles are almost equal, or if one
-title only adds detail to the other and both place and time match.
+Events count as the same in three cases: the score is high enough and the titles are almost equal; one title only adds
+detail to the other, and both place and time match; or the events have the same web page and similar titles.
 """
 
 import math
@@ -71,7 +71,7 @@ _ABBREVIATIONS: Final = {
 
 
 def _read_groups(text: str) -> Mapping[str, str]:
-    """Return the group of each word. Each line contains the name of a group and its words."""
+    """Return the group of each word. Each line contains the group's name and its words."""
     lines = [line.split() for line in text.strip().splitlines()]
     return {word: group for group, *words in lines for word in words}
 
@@ -160,7 +160,7 @@ _PART_RATIO: Final = 0.85  # similarity of a name and a longer name that contain
 class TitleMatch:
     similarity: float
     is_part: bool = False  # whether one title contains all words of the other
-    is_same_audience: bool = True  # whether neither title names an audience that the other lacks
+    is_same_audience: bool = True  # whether both titles name the same audiences or none
 
 
 def compare_titles(first: str, second: str) -> float:
@@ -191,10 +191,7 @@ def match_titles(first: str, second: str, context: frozenset[str]) -> TitleMatch
 
 
 def compare_names(name: str, other: str) -> float:
-    """Compare the names of places or organizers.
-
-    Often, only one of them includes the town or a word like “municipal”.
-    """
+    """Compare the names of places or organizers. Often, only one includes the town or a word like “municipal”."""
     words, others = split_words(name)[0], split_words(other)[0]
     if not words or not others:
         return 0.0
@@ -286,7 +283,7 @@ def _have_other_codes(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _compare_words(words: Sequence[str], others: Sequence[str], genres: Mapping[str, str]) -> float:
-    """Return the share of letters in words that both titles contain. Typing errors are allowed."""
+    """Return the share of letters in words that both titles contain, allowing for typing errors."""
     found, other_found = _match(words, others, genres), _match(others, words, genres)
     total, other_total = (sum(_weigh(word, genres) for word in title) for title in (words, others))
     share, other_share = found / total, other_found / other_total
@@ -421,7 +418,7 @@ def _list_context(facts: EventFacts) -> frozenset[str]:
 
 
 def compare_starts(first: EventFacts, second: EventFacts) -> float:
-    """Compare local starts; if either event is all-day, only days. Doors may open up to 90 minutes earlier."""
+    """Compare local starts; if either event is all-day, only days. Allow 90 minutes between doors and start."""
     if first.all_day or second.all_day:
         is_same_day = first.start_local.date() == second.start_local.date()
         return (1.0 if first.all_day == second.all_day else 0.7) if is_same_day else 0.0

@@ -24,7 +24,7 @@ class TimeProblem:
 
 
 def combine(day: str, time_text: str, offset: str, zone: str) -> str:
-    """Return a date in the API's format. Do not change an invalid time, because the API explains what is wrong."""
+    """Return a date in the API's format. Keep an invalid time as it is: the API explains what is wrong."""
     if not time_text:
         return day
     moment = read_time_of_day(time_text)
@@ -73,7 +73,7 @@ def find_problem(day: str, time_text: str, zone: str) -> TimeProblem | None:
     try:
         found = check_local_time(wall, read_zone(zone))
     except InvalidValue:
-        return None  # an invalid zone or year is reported when the event is saved
+        return None  # saving the event reports an invalid zone or year
     values = {"time": f"{wall:%H:%M}", "zone": zone}
     if isinstance(found, SkippedTime):
         message = Message(

@@ -1,6 +1,6 @@
 """Bulk loading with COPY. This requires the table owner, because COPY does not work with row-level security.
 
-One transaction loads all rows into one site, and locks the site's row until it ends.
+A single transaction loads all rows into one site, and keeps the site locked until it ends.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ SMALL_TABLES: Final[tuple[LiteralString, ...]] = (
     *("venues", "organizers", "categories", "tags", "series"),
     *("event_days", "link_days", "series_days", "series_steps", "sites"),
 )
-# Drop and rebuild the indexes if at least this many events are added, unless more events already exist.
+# When adding at least this many events, drop and rebuild the indexes, unless even more events already exist.
 MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -76,8 +76,8 @@ async def open_bulk_load(
 async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
     """Drop indexes and foreign keys before a large load; return the statements that recreate them.
 
-    Building indexes after the load takes a fraction of the time. Other writers must wait. To prevent deadlocks, the
-    tables are locked in the same order in which all writers lock them, sites first.
+    Building indexes after the load takes a fraction of the time. Other writers must wait. To prevent deadlocks, lock
+    the tables in the same order as all writers do, sites first.
     """
     existing: float = await connection.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass")
     if event_count < MIN_EVENTS_TO_DROP_INDEXES or existing > event_count:

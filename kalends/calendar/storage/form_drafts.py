@@ -108,7 +108,7 @@ async def list_saved(tx: Transaction, user_id: int) -> list[Record]:
 
 
 async def save(tx: Transaction, user_id: int, name: str, query: str) -> None:
-    """Save a filter. It replaces a filter with the same name."""
+    """Save a filter, replacing any filter with the same name."""
     await tx.execute(
         Sql(
             """INSERT INTO saved_filters (site_id, user_id, name, query) VALUES (?, ?, ?, ?)

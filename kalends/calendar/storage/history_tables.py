@@ -19,7 +19,7 @@ KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categorie
 async def list_record_changes(
     tx: Transaction, kind: str, record_id: int, *, after: int = 0, before: int = MAX_ID, limit: int | None = None
 ) -> list[Record]:
-    """Return the edits of a record between two revisions, newest first, without derived and empty changes."""
+    """Return a record's edits between two revisions, newest first, without derived and empty changes."""
     return await tx.fetch_all(
         Sql(
             """
@@ -36,7 +36,7 @@ async def list_record_changes(
 
 
 async def is_only_derived(tx: Transaction, kind: str, record_id: int, since: int) -> bool:
-    """Return whether a record has changed since a revision without being edited."""
+    """Return whether all of a record's changes since a revision are derived. Without changes, return False."""
     found: bool | None = await tx.fetch_value(
         Sql(
             """SELECT bool_and(is_derived) FROM changes
@@ -120,7 +120,7 @@ async def trim_log(tx: Transaction, before: Any) -> int:
     return last
 
 
-# Stored responses for a repeated Idempotency-Key. They are saved in the same transaction as the write.
+# Responses to return for a repeated Idempotency-Key, stored in the same transaction as the write.
 
 
 @dataclass(frozen=True, slots=True)

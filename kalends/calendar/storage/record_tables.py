@@ -50,7 +50,7 @@ async def record_changes(
     before: str | None = None,
     after: str | None = None,
 ) -> None:
-    """Record a change to records whose content depends on another record that has changed.
+    """Record a change to records whose content depends on another, changed record.
 
     Each record gets a new revision. `rows` contains `id` and `public`. `assignment` sets additional columns; `before`
     and `after` are logged for each record. A derived change does not update the modification time.
@@ -194,8 +194,8 @@ async def unlink_events(
 ) -> int:
     """Unlink events from a record, and record a change to each event. Return the number of events.
 
-    The events are selected first: with outdated statistics, a `DELETE` with a subquery would compare each event with
-    every link to the record.
+    Select the events first: with outdated statistics, a `DELETE` with a subquery would compare each event with every
+    link to the record.
     """
     chosen = Sql(
         "SELECT event_id FROM " + table + " WHERE site_id = ? AND " + column + " = ? LIMIT ?",
@@ -252,12 +252,12 @@ async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
     await record_changes(tx, "categories", rows, is_derived=True)
 
 
-# Moving and counting event links, to venues, organizers, categories or tags.
+# Count the events linked to a venue, organizer, category or tag, or link them to another record.
 
 
 @dataclass(frozen=True, slots=True)
 class LinkMove:
-    """All links to a record in one link table, and the record to which they move."""
+    """All links to a record in one link table, and the record to link to instead."""
 
     table: LiteralString
     column: LiteralString
@@ -350,11 +350,11 @@ async def _fetch_linked_events(tx: Transaction, move: LinkMove, limit: int) -> l
     )
 
 
-# Redirects from former public slugs. If another record gets the slug, that record takes precedence.
+# Redirects from former public slugs. A record that now has the slug takes precedence.
 
 
 def id_key(record_id: int) -> str:
-    """Return the redirect key for an ID. The key cannot equal a slug, because no slug contains a question mark."""
+    """Return the redirect key for an ID. It never equals a slug, because slugs contain no question marks."""
     return f"?p={record_id}"
 
 
@@ -405,7 +405,7 @@ async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_p
 
 
 async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str], *, is_post: bool) -> list[Record]:
-    """Return `key`, `id`, `slug` and `name` of the public records to which former slugs and IDs redirect."""
+    """Return `key`, `id`, `slug` and `name` of the public records that former slugs and IDs redirect to."""
     name: LiteralString = "title" if is_post else "name"
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
     return await tx.fetch_all(
@@ -422,7 +422,7 @@ async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str
 
 
 async def find_file(tx: Transaction, path: str) -> str | None:
-    """Return the smallest file that is at least as wide as the file at this path of the former site."""
+    """Return the smallest file that is at least as wide as the file at this path on the former site."""
     row = await tx.fetch_one(
         Sql(
             "SELECT f.width AS wanted, m.url, m.width, m.sizes FROM legacy_files f "
@@ -442,7 +442,7 @@ def _choose_file(row: Record) -> str:
 
 
 async def find_prefix(tx: Transaction, path: str) -> str | None:
-    """Replace the longest matching prefix in a path of the former site. Return None if no prefix matches."""
+    """Replace the longest matching prefix in a path from the former site. Return None if no prefix matches."""
     row = await tx.fetch_one(
         Sql(
             "SELECT old, new FROM prefix_redirects WHERE site_id = ? AND starts_with(?, old) "
@@ -455,7 +455,7 @@ async def find_prefix(tx: Transaction, path: str) -> str | None:
 
 
 async def save_files(tx: Transaction, files: Sequence[Mapping[str, Any]]) -> None:
-    """Store file paths of the former site. Each entry has `path`, `media_id` and `width`."""
+    """Store file paths from the former site. Each entry has `path`, `media_id` and `width`."""
     await tx.execute(
         Sql(
             "INSERT INTO legacy_files (site_id, path, media_id, width) "
