@@ -193,8 +193,12 @@ def _time_suggestions(browser: Browser, running: RunningServer, count: int) -> l
     subject = f"suggestions, {running.site.events:,} events"
     slowest = sorted(times, key=lambda text: times[text])[-3:]
     return [
-        Figure(subject, "last key to list, median", median(times.values()), MAX_SUGGESTION_MS, "ms", f"{count} texts"),
-        Figure(subject, "last key to list, slowest", max(times.values()), MAX_SUGGESTION_MS, "ms", ", ".join(slowest)),
+        Figure(
+            subject, "last key to list, median", median(times.values()), MAX_SUGGESTION_MS, "ms", f"{count} texts"
+        ),
+        Figure(
+            subject, "last key to list, slowest", max(times.values()), MAX_SUGGESTION_MS, "ms", ", ".join(slowest)
+        ),
     ]
 
 

@@ -166,10 +166,9 @@ def _draw_cpu(report: Report, note: str) -> str:
 
 def _draw_rate(report: Report, note: str) -> str:
     rows = [
-        Row(
-            name, [None, samples["cold 16"].best.rate if "cold 16" in samples else None, samples["warm 64"].best.rate]
-        )
+        Row(name, [None, *[samples[mode].best.rate if mode in samples else None for mode in ("cold 16", "warm 64")]])
         for name, samples in ((name, report.figures[name]) for name in report.cases)
+        if "warm 64" in samples
     ]
     title = "Requests per second of one server process, measured with wrk"
     return draw_bars(title, note, "/s", ("", "cold, 16 connections", "warm, 64 connections"), rows)
