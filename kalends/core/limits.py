@@ -88,7 +88,7 @@ class PerOwnerLimiter:
         self._running[owner] -= 1
         self._in_progress -= 1
         if owner in self._queues:
-            # Other owners now go first, even if they started waiting later.
+            # In a tie, other owners now go first, even if they started waiting later.
             self._queues[owner] = self._queues.pop(owner)
         self._discard_idle(owner)
         while self._in_progress < self._limits.total and (next_owner := self._next_owner()) is not None:

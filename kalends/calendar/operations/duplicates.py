@@ -304,7 +304,8 @@ async def find_venue_conflicts(
 ) -> list[OtherEvent]:
     """Find published, scheduled and pending events at these venues that overlap a period.
 
-    Events that last longer than 12 hours, such as exhibitions and all-day events, do not occupy a venue.
+    Cancelled and postponed events do not occupy a venue, nor do those that last longer than 12 hours, such as
+    exhibitions and all-day events.
     """
     if not venue_ids or end_utc - start_utc > LONGEST_BOOKING:
         return []
