@@ -216,7 +216,7 @@ class Limit:
 def remaining_count(limit: Limit, count: float, counted_at: datetime, now: datetime) -> float:
     """Return an earlier count minus the attempts forgiven since then.
 
-    Setting the clock back does not raise the count.
+    A time before `counted_at` does not raise the count.
     """
     elapsed = max(0.0, (now - counted_at).total_seconds())
     return max(0.0, count - elapsed / limit.seconds)
