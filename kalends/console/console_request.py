@@ -63,7 +63,8 @@ class ConsoleRoute:
 class ConsoleRequest(RequestContext[ConsoleRoute]):
     """A console request.
 
-    Its site, session and form are set before the view is called, except for frequent POST requests.
+    Before the view is called, the site and session are set, except for frequent POST requests, and the form is read,
+    unless the route has `reads_body=False`.
     """
 
     access = "session"
