@@ -72,6 +72,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
     extension_prefix: str  # path prefix for the extensions; `canonical_prefix` is the prefix for the API
     loaded_site: Site | None = None
     form: dict[str, Any] = field(default_factory=dict[str, Any])  # submitted form; values can be lists or objects
+    waiting: Mapping[str, int] = field(default_factory=dict[str, int])  # what waits for an editor, by name
 
     @property
     def log_path(self) -> str:

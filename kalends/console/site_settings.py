@@ -444,7 +444,7 @@ ROUTES: Final = (
         ConsoleRoute(path, partial(_page, group=group), partial(_save, group=group), ADMINISTRATOR)
         for path, group in (("/settings", GENERAL_GROUP), ("/settings/appearance", APPEARANCE_GROUP))
     ],
-    ConsoleRoute("/settings/logo", post=upload_logo, min_role=ADMINISTRATOR, reads_body=False),
+    ConsoleRoute("/settings/appearance/logo", post=upload_logo, min_role=ADMINISTRATOR, reads_body=False),
     ConsoleRoute("/settings/preview", show_preview, show_preview, ADMINISTRATOR),
     ConsoleRoute("/settings/contrast", show_contrast, min_role=ADMINISTRATOR),
 )
