@@ -130,3 +130,10 @@ def test_where_the_form_leads_back(filled: RunningApp, desk: ConsoleClient) -> N
     assert response.headers["location"].startswith("/console/?added=")
     response = add(desk, "Choir 9 Dec 2031 7pm", back="/console/events")
     assert response.headers["location"].startswith("/console/events?added=")
+
+
+@pytest.mark.parametrize("day", ["Tue", "tomorrow", "Tuesday"])
+def test_days_in_words_are_in_the_future(filled: RunningApp, desk: ConsoleClient, day: str) -> None:
+    event = read_added(filled, add(desk, f"Rehearsal {day} 6pm"))
+    assert days_from_now(-1) < event["start_date"][:10] <= days_from_now(8)
+    assert event["start_date"][11:] == "18:00:00"

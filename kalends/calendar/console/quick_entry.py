@@ -92,7 +92,7 @@ async def read_entry(console_request: ConsoleRequest, context: OperationContext,
     categories = {name: category_id for category_id, name in await event_queries.list_category_choices(context)}
     tags = await event_queries.list_tag_names(context.transaction, MAX_TAGS)
     known = Known(venues, tuple(categories), tags)
-    now = times.in_zone(console_request.now, console_request.site.timezone)
+    now = times.local_of(console_request.now, console_request.site.timezone)
     month_first = make_locale(console_request).region.endswith("US")
 
     def read() -> QuickEvent:

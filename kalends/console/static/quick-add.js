@@ -46,3 +46,5 @@ input.addEventListener("keydown", (event) => {
   event.preventDefault();
   form.requestSubmit(form.querySelector("[data-release]"));
 });
+// The line can have been written before this script was loaded.
+if (input.value) update();
