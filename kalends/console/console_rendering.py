@@ -217,6 +217,7 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
         current_page=find_page(console_request.path),
         waiting=console_request.waiting,
         notice=NOTICES.get(console_request.query_value("notice"), ""),
+        cancelled=_read_cancelled(console_request),
         added_id=parse_id(console_request.query_value("added")),
         has_role=console_request.has_role,
         **values,
@@ -229,6 +230,13 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
         "Cache-Control": "private, no-store",
     }
     return Response(body, status, headers, media_type=HTML)
+
+
+def _read_cancelled(console_request: ConsoleRequest) -> tuple[int, ...]:
+    """Return the event that `?cancelled=` names, with its revisions before and after; () without one."""
+    numbers = [parse_id(part) for part in console_request.query_value("cancelled").split("-")]
+    known = tuple(number for number in numbers if number is not None)
+    return known if len(numbers) == len(known) == 3 else ()
 
 
 def make_policy(console_request: ConsoleRequest) -> str:

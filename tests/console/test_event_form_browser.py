@@ -1,5 +1,6 @@
 """The form of an event in Chromium, with and without script."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -460,3 +461,23 @@ def test_focus_point_is_moved_by_keys_and_pointer(
         page.wait_for_url("**?notice=saved")
     image = api.get(f"/events/{event['id']}").json()["image"]
     assert 0.1 <= image["focus_x"] <= 0.13
+
+
+def test_dates_are_shown_in_words(server: Server, browser: Browser, api: httpx.Client) -> None:
+    event = make_event(api, "In words")
+    with open_console(browser, server, locale="en-US") as opened:
+        page, words = opened.page, opened.page.locator("[data-when]")
+        page.goto(f"/console/events/{event['id']}")
+        from_server = words.inner_text()
+        assert re.fullmatch(r"\w+, \w+ \d+, \d{4}, \d+:\d\d.[AP]M – \d+:\d\d.[AP]M", from_server)
+        page.locator("#all_day").check()
+        expect(words).to_have_text(from_server.rsplit(", ", 1)[0])
+        page.locator("#all_day").uncheck()
+        expect(words).to_have_text(from_server)
+        page.fill("[name=start_day]", "2031-12-02")
+        page.fill("[name=start_time]", "19:00")
+        page.fill("[name=end_day]", "2031-12-03")
+        page.fill("[name=end_time]", "01:00")
+        expect(words).to_have_text("Tuesday, December 2, 2031, 7:00 PM – Wednesday, December 3, 2031, 1:00 AM")
+        page.fill("[name=end_day]", "2031-12-01")
+        expect(words).to_have_text("")

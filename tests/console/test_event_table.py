@@ -125,7 +125,7 @@ def test_author_sees_published_events_of_others_read_only(writer: ConsoleClient,
     table = Table.read(writer, "of=others&period=all")
     assert table.titles == ["Apple fair", "Secret dinner", "Zither concert", "Old market"]
     assert table.boxes == {}
-    assert 'name="action"' not in table.html
+    assert 'name="action"' not in table.html.partition('<form class="bulk"')[2]
 
 
 @pytest.mark.quick("status=draft", "of=others&status=draft")

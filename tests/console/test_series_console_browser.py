@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
-from tests.console.form_browser import open_console, prepare_site
+from tests.console.form_browser import Person, open_console, prepare_site
 from tests.console.test_event_form_browser import collect_files, measure, measure_languages
 from tests.pages.browser_page import find_violations
 from tests.servers import Server
@@ -253,3 +253,27 @@ def test_pages_are_accessible_and_small(server: Server, browser: Browser, api: h
         inspector.inspect("series-list")
         page.goto("/console/events?period=all")
         inspector.inspect("events")
+
+
+def test_one_date_is_cancelled_in_two_interactions(server: Server, browser: Browser, api: httpx.Client) -> None:
+    series = create_weekly(api, "Evening class")
+    with open_console(browser, server) as opened:
+        page, person = opened.page, Person(opened.page)
+        page.goto(f"/console/series/{series}")
+        person.click(".cancel-date summary >> nth=1")
+        assert find_violations(page) == []
+        person.click(".cancel-date[open] button")
+        page.wait_for_url("**?cancelled=*")
+        assert person.interactions == 2
+        assert page.locator(".cancel-date").count() == 3
+        page.get_by_role("button", name="Undo").first.click()
+        page.wait_for_url("**?notice=undone")
+        assert page.locator(".cancel-date").count() == 4
+
+
+def create_weekly(api: httpx.Client, title: str) -> int:
+    times = {"start_date": "2031-03-04 19:00:00", "end_date": "2031-03-04 21:00:00"}
+    response = api.post("/api/kalends/v1/series", json={"title": title, **times, "rule": "FREQ=WEEKLY;COUNT=4"})
+    assert response.status_code == 201, response.text
+    series_id: int = response.json()["id"]
+    return series_id

@@ -405,6 +405,7 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
         zones=dict.fromkeys([console_request.site.timezone, *ZONES]),
         missing_labels=MISSING_LABELS,
         has_map=bool(console_request.map_settings.tiles_url),
+        when=describe_when(values, locale),
         region=locale.name.replace("_", "-"),
         describe_event=lambda event: format_moment(locale, event.start_local),
         describe_draft=lambda draft: format_saved(console_request, locale, draft.saved_at),
@@ -431,6 +432,29 @@ async def show_form_again(
     )
     response.headers.update(error.headers)
     return response
+
+
+def describe_when(values: EventValues, locale: PageLocale) -> str:
+    """Return the dates of a form in words, as the form's script does; "" if they are incomplete or wrong."""
+    try:
+        start, end = (
+            datetime.fromisoformat(f"{day}T{time or '00:00'}")
+            for day, time in (
+                (values.start_day, values.start_time),
+                (values.end_day or values.start_day, values.end_time or values.start_time),
+            )
+        )
+    except ValueError:
+        return ""
+    if end < start:
+        return ""
+    times = [[] if values.all_day else [locale.time(moment)] for moment in (start, end)]
+    if start.date() == end.date():
+        span = " – ".join(dict.fromkeys(times[0] + times[1]))
+        return ", ".join(filter(None, (locale.day(start.date()), span)))
+    return " – ".join(
+        ", ".join([locale.day(moment.date()), *time]) for moment, time in zip((start, end), times, strict=True)
+    )
 
 
 def format_moment(locale: PageLocale, moment: datetime) -> str:

@@ -53,6 +53,23 @@ export function connectDates(form) {
   const toggle = () => form.classList.toggle("is-all-day", allDay.checked);
   allDay.addEventListener("change", toggle);
   toggle();
+
+  // The dates in words, as the server writes them.
+  const words = form.querySelector("[data-when]");
+  const format = (options) => new Intl.DateTimeFormat(form.dataset.region, { ...options, timeZone: "UTC" });
+  const dayFormat = format({ dateStyle: "full" });
+  const timeFormat = format({ timeStyle: "short" });
+  form.addEventListener("change", () => {
+    const lastDay = endDay.value || startDay.value;
+    const start = new Date(toMinutes(startDay.value, startTime.value) * 60000);
+    const end = new Date(toMinutes(lastDay, endTime.value || startTime.value) * 60000);
+    words.textContent = "";
+    if (!(start <= end)) return;
+    const [from, to] = [start, end].map((moment) => (allDay.checked ? [] : [timeFormat.format(moment)]));
+    words.textContent = startDay.value === lastDay
+      ? [dayFormat.format(start), [...new Set([...from, ...to])].join(" – ")].filter(Boolean).join(", ")
+      : [[dayFormat.format(start), ...from], [dayFormat.format(end), ...to]].map((part) => part.join(", ")).join(" – ");
+  });
 }
 
 /** Offer all time zones of the browser. */

@@ -108,6 +108,7 @@ class DateRow:
     status: str
     own: str
     moved_from: str
+    may_cancel: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,7 @@ def _make_date(entry: dict[str, Any], heading: Row | None, series_title: str, lo
         status=entry["status"] or "",
         own=name_fields(entry["own"], locale),
         moved_from=format_wall(entry["slot"], locale) if is_moved and entry["slot"] != entry["start_date"] else "",
+        may_cancel=heading is not None and entry["state"] == "made" and heading["event_status"] != "cancelled",
     )
 
 
