@@ -164,6 +164,7 @@ NOTICES: Final = {
     "trashed": N_("Moved to trash."),
     "restored": N_("Restored."),
     "series-created": N_("Saved. The series and its dates are listed here."),
+    "dissolved": N_("The dates are now single events. Restore the series to join them again."),
     "undone": N_("Change undone."),
     "nothing-selected": N_("Select at least one event."),
     "no-rows-selected": N_("Select at least one row."),

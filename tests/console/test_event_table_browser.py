@@ -47,6 +47,8 @@ def town(start_single_site_for_module: StartApp, start_server: Callable[..., Ser
         make_event(editor, f"Concert {n}", 5 + n, venue=[venue], categories=[category], featured=n == 2)
     make_event(editor, "A cancelled reading in Tokyo with a rather long title for a small screen", 4,
                event_status="cancelled", timezone="Asia/Tokyo")  # fmt: skip
+    for n in range(15):
+        make_event(editor, "Dancing", 3 + 7 * n, venue=[venue])
     make_event(contributor, "Submission", 6, status="pending")
     server = start_server(app.database_url)
     yield Town(server, app.database_url)
@@ -102,6 +104,26 @@ def test_fifty_drafts_are_published_in_six_interactions(
         page.click(".undo button")
         page.wait_for_selector("p.notice")
         assert town.count("draft", "Draft") == 50
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_fifteen_events_become_a_series_in_four_interactions(
+    town: Town, chromium: Browser, report: Callable[[object], None], *, script: bool
+) -> None:
+    with open_table(chromium, town, "search=Dancing", script=script) as page:
+        effort = Effort(page)
+        effort.click("[data-all]")
+        effort.click(".bulk-bar summary:has-text('More')")
+        effort.click(".bulk-bar button[value=make_series]")
+        assert page.inner_text("strong").startswith("Every ")
+        assert not script or find_violations(page) == []
+        effort.click("form.panel button")
+        page.wait_for_url("**/console/series/*")
+        assert page.locator("tr.is-made").count() == 15
+        report(f"15 events joined in {effort.interactions} interactions")
+        assert effort.interactions <= 4
+        page.click("button:has-text('Split into single events')")
+        page.wait_for_selector("p.saved-notice")
 
 
 def test_rows_are_selected_by_keyboard(town: Town, chromium: Browser) -> None:

@@ -4,11 +4,12 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+from kalends.core.errors import ApiError
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.feeds.ical_readers import FeedEntry, IcalJs, Subscriber, read_with_icalendar, unfold_lines
 from tests.feeds.test_subscription import expected_entry, read_feed
-from tests.series.series_client import EXTENSION, SeriesClient
+from tests.series.series_client import EXTENSION, SeriesClient, join
 from tests.soak import scaled
 
 CHANGE_COUNT = scaled(30, 500)
@@ -20,18 +21,21 @@ SCOPES = ("this", "following", "all")
 MOST_SERIES = 6
 # The actions of the editor; frequent ones are listed more than once.
 CHANGES = ("create", "content", "content", "times", "times", "rule", "remove", "trash", "restore_date", "undo",
-           "split", "split", "merge", "merge", "detach", "detach", "convert", "convert", "dissolve")  # fmt: skip
+           "split", "split", "merge", "merge", "detach", "detach", "convert", "convert", "dissolve",
+           "join")  # fmt: skip
+# The actions with which every run begins.
+FIRST = ("split", "split", "merge", "detach", "convert", "content", "times", "detach", "detach", "join", "rule")
 
 
 class SeriesEditor:
     """Changes series with every scope."""
 
     def __init__(self, app: RunningApp) -> None:
-        self.client = SeriesClient(app.caller("editor"))
+        self.app, self.client = app, SeriesClient(app.caller("editor"))
         self.random = Random(18)
         self.venues = [self.client.caller.create("venues", venue=f"Hall {n}")["id"] for n in range(3)]
         self.series: list[int] = []
-        self.first = ["convert", "detach", "merge", "split", "split"]  # so that a short run has them too
+        self.first = [*reversed(FIRST)]
         self.halves: list[tuple[int, int]] = []  # series that were one
         self.single: list[int] = []  # events that have left their series
         self.done: Counter[str] = Counter()
@@ -150,6 +154,19 @@ class SeriesEditor:
         self.series = [other for other in self.series if not is_done or other != series]
         return is_done
 
+    def join(self) -> bool:
+        """Join events that have no series; two at the same time are refused."""
+        single = [event["id"] for event in self.list_all_public() if event["series"] is None]
+        if len(single) < 2 or len(self.series) >= MOST_SERIES:
+            return False
+        chosen = self.random.sample(single, min(len(single), self.random.randint(2, 12)))
+        try:
+            self.series.append(join(self.app, chosen))
+        except ApiError:
+            return False
+        self.single = [event for event in self.single if event not in chosen]
+        return True
+
     def _act(self, path: str, **values: Any) -> Any:
         """Send a request; return the response, or None if it is refused."""
         response = self.client.caller.post(f"{EXTENSION}{path}", values)
@@ -202,7 +219,7 @@ def test_subscriber_of_series_has_each_date_once(start_app: StartApp, ical_js: I
             subscriber.update(read(text))
             assert_correct(subscriber.entries, records)
     done = {name for name, count in editor.done.items() if count}
-    assert {"content", "times", "rule", "split", "merge", "detach", "convert"} <= done
+    assert {"content", "times", "rule", "split", "merge", "detach", "convert", "join"} <= done
 
 
 def test_entries_name_their_series(start_app: StartApp) -> None:

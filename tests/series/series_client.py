@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from tests.api.running_app import Caller
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.operations.form_work import Target
+from kalends.series.operations.series_joining import join_events
+from kalends.store.database import Transaction
+from tests.api.running_app import Caller, RunningApp
 
 EXTENSION = "//api/kalends/v1"
 WEEKLY = {
@@ -62,3 +67,16 @@ class SeriesClient:
 def strip_revisions(record: Any) -> Any:
     """Return a record without what every write changes."""
     return {name: value for name, value in record.items() if name not in ("modified", "modified_utc")}
+
+
+def join(app: RunningApp, ids: list[int], role: str = "editor", *, before: int = 0) -> int:
+    """Join events with their revisions, or with revisions that are lower by `before`."""
+    rows = app.sql("SELECT id, revision FROM events WHERE id = ANY($1)", ids)
+    targets = [Target(row["id"], row["revision"] - before) for row in rows]
+    user = app.users[role]
+
+    async def run(tx: Transaction) -> int:
+        await tx.lock_site(user.id)
+        return await join_events(OperationContext(tx, Actor(user.id, role), "", ""), targets)
+
+    return app.run_operation(run)

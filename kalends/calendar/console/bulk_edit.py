@@ -11,6 +11,7 @@ from starlette.responses import Response
 from kalends.api import batch
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.console.make_series import make_series
 from kalends.calendar.console.table_filters import PATH, make_back_url
 from kalends.calendar.kinds.organizers import ORGANIZERS
 from kalends.calendar.kinds.terms import TAGS
@@ -172,6 +173,7 @@ class Action:
     confirms: bool = False  # whether the action needs confirmation even for a single event
 
 
+MAKE_SERIES: Final = "make_series"
 ACTIONS: Final = {
     action.name: action
     for action in (
@@ -189,6 +191,7 @@ ACTIONS: Final = {
         Action("feature", N_("Feature"), {"featured": True}, group="more"),
         Action("unfeature", N_("Stop featuring"), {"featured": False}, group="more"),
         Action("cancel", N_("Mark as cancelled"), {"event_status": CANCELLED}, group="more"),
+        Action(MAKE_SERIES, N_("Make a series"), group="more"),
         Action("trash", N_("Move to trash"), method="DELETE", group="more", confirms=True),
         Action("restore", N_("Restore"), method="POST", suffix="/restore", in_trash=True),
     )
@@ -339,6 +342,8 @@ async def change_selected(console_request: ConsoleRequest) -> Response:
         return redirect(make_back_url(console_request.form_text("query")), notice)
     action = find_action("trash" if form.get("row") else console_request.form_text("action"))
     try:
+        if action.name == MAKE_SERIES:
+            return await make_series(console_request, targets)
         if not form.get("confirmed") and (action.confirms or len(targets) >= CONFIRMED_FROM):
             return await _confirm(console_request, action, targets)
         outcome = await run_portions(console_request, targets, lambda context: make_write(action, context, form))

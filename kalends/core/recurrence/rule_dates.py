@@ -200,6 +200,25 @@ def period_of(rule: Rule, slot: datetime) -> Hashable:
     return period_number(rule, slot.toordinal())
 
 
+type Pairing = tuple[list[tuple[datetime, datetime]], list[datetime], list[datetime]]
+
+
+def pair_by(key: Callable[[datetime], Hashable], old: Iterable[datetime], new: Sequence[datetime]) -> Pairing:
+    """Pair old and new dates with the same key, in order; return the pairs and the rest of both."""
+    waiting: dict[Hashable, list[datetime]] = {}
+    for moment in reversed(new):
+        waiting.setdefault(key(moment), []).append(moment)
+    pairs: list[tuple[datetime, datetime]] = []
+    left: list[datetime] = []
+    for moment in old:
+        if found := waiting.get(key(moment)):
+            pairs.append((moment, found.pop()))
+        else:
+            left.append(moment)
+    unused = {moment for moments in waiting.values() for moment in moments}
+    return pairs, left, [moment for moment in new if moment in unused]
+
+
 def _find_days(rule: Rule, start: date, first: int, last: int) -> Iterator[int]:
     if first > last:
         return

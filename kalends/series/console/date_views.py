@@ -18,12 +18,12 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
 from kalends.core.params import Param, parse_id
-from kalends.series.api import CONVERT_PARAMS, DATES_PARAMS, FIELDS, RESTORE_PARAMS
+from kalends.series.api import CONVERT_PARAMS, DATES_PARAMS, DISSOLVE_PARAMS, FIELDS, RESTORE_PARAMS
 from kalends.series.console.series_page import make_options
 from kalends.series.console.series_scopes import describe_own
 from kalends.series.console.series_views import ID, PATH, read_id, show_page
 from kalends.series.operations.series_edit import edit_dates
-from kalends.series.operations.series_split import convert_event, follow_series
+from kalends.series.operations.series_split import convert_event, dissolve_series, follow_series
 from kalends.series.operations.series_undo import restore_series
 from kalends.series.rules.repeat import RepeatValues, make_params, read_repeat
 
@@ -38,6 +38,10 @@ async def change_dates(console_request: ConsoleRequest) -> Response:
 
 async def restore(console_request: ConsoleRequest) -> Response:
     return await _change(console_request, restore_series, RESTORE_PARAMS, {}, "restored")
+
+
+async def dissolve(console_request: ConsoleRequest) -> Response:
+    return await _change(console_request, dissolve_series, DISSOLVE_PARAMS, {}, "dissolved")
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
@@ -161,6 +165,7 @@ ROUTES: Final = (
     ConsoleRoute(f"/series/{ID}/dates", post=change_dates),
     ConsoleRoute(f"/series/{ID}/undo", post=undo),
     ConsoleRoute(f"/series/{ID}/restore", post=restore),
+    ConsoleRoute(f"/series/{ID}/dissolve", post=dissolve),
     ConsoleRoute(f"{_EVENT}/follow", post=reset_date),
     ConsoleRoute(f"{_EVENT}/repeat", show_repeat, repeat_event),
 )

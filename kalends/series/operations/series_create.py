@@ -1,6 +1,6 @@
 """Creates a series with its dates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -148,20 +148,32 @@ async def add_series(
         )
     matches = [Match(first_event if date.slot == first.slot else None, date) for date in dates]
     await count_new_record(context, sum(match.row is None for match in matches))
-    template = definition.template
+    created_until = until if has_dates_after(definition, until) else None
+    series, cause = await start_series(context, series_id, definition, published_at, created_until)
+    summary = await write_dates(tx, SeriesWrite(series, definition, cause, context.actor), matches, {})
+    await publish_with_event(tx, context.actor, EVENTS, summary.event_ids[0])
+    return summary
+
+
+async def start_series(
+    context: OperationContext,
+    series_id: int,
+    definition: Definition,
+    published_at: datetime,
+    created_until: datetime | None,
+) -> tuple[Mapping[str, Any], int]:
+    """Insert a series without its dates, and schedule its publication; return its columns and its revision."""
+    tx, template = context.transaction, definition.template
     slug = await record_tables.find_free_slug(
         tx, "series", context.values.get("slug") or make_slug(template["title"]) or str(series_id), series_id
     )
-    created_until = until if has_dates_after(definition, until) else None
     series: Values = {"id": series_id, "slug": slug, "published_at": published_at}
     cause = await insert_series(tx, series, definition, created_until)
-    summary = await write_dates(tx, SeriesWrite({**series}, definition, cause, context.actor), matches, {})
-    await publish_with_event(tx, context.actor, EVENTS, summary.event_ids[0])
     if template["status"] == "future":
         await job_queue.enqueue(
             tx, job_queue.Task.PUBLISH, {"kind": "series", "record_id": series_id}, run_at=published_at
         )
-    return summary
+    return {**series}, cause
 
 
 def list_dates_or_raise(definition: Definition, until: datetime) -> list[Date]:

@@ -4,7 +4,7 @@ A slot is the local time that a rule assigns to a date. It identifies the date w
 has been moved to another time.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 
 from kalends.core import times
 from kalends.core.errors import InvalidValue
-from kalends.core.recurrence import Rule, check_start, end_before, expand, period_of, rest_from, shift_rule
+from kalends.core.recurrence import Rule, check_start, end_before, expand, pair_by, period_of, rest_from, shift_rule
 from kalends.core.times import DateTimeInput, Span
 
 # Within these limits, date arithmetic for a series stays within the supported years.
@@ -403,33 +403,17 @@ Pair = tuple[datetime | None, Date | None]
 
 def pair_slots(old: Sequence[datetime], new: Sequence[Date]) -> list[Pair]:
     """Pair the slots of existing events with new dates: by slot, then by day, then by the rule's periods."""
+    by_slot = {date.slot: date for date in new}
     pairs: list[Pair] = []
-    left_old, left_new = list(old), list(new)
+    left_old, left_new = [*old], [*by_slot]
     for key in (datetime.isoformat, datetime.date):
-        found, left_old, left_new = _pair_by(key, left_old, left_new)
-        pairs += found
+        found, left_old, left_new = pair_by(key, left_old, left_new)
+        pairs += [(slot, by_slot[moment]) for slot, moment in found]
     # Also assign old slots to the new rule's periods (days, weeks, months or years).
-    for rule in dict.fromkeys(date.part.rule for date in left_new if date.part.rule is not None):
-        dates = [date for date in left_new if date.part.rule == rule]
-        found, left_old, unused = _pair_by(partial(period_of, rule), left_old, dates)
-        pairs += found
-        left_new = [date for date in left_new if date.part.rule != rule or date in unused]
-    return [*pairs, *[(slot, None) for slot in left_old], *[(None, date) for date in left_new]]
-
-
-def _pair_by(
-    key: Callable[[datetime], Hashable], old: list[datetime], new: list[Date]
-) -> tuple[list[Pair], list[datetime], list[Date]]:
-    """Pair slots and dates with the same key; return the pairs and the rest."""
-    waiting: dict[Hashable, list[Date]] = {}
-    for date in reversed(new):
-        waiting.setdefault(key(date.slot), []).append(date)
-    pairs: list[Pair] = []
-    left_old: list[datetime] = []
-    for slot in old:
-        if dates := waiting.get(key(slot)):
-            pairs.append((slot, dates.pop()))
-        else:
-            left_old.append(slot)
-    left = {date.slot for dates in waiting.values() for date in dates}
-    return pairs, left_old, [date for date in new if date.slot in left]
+    for rule in dict.fromkeys(by_slot[moment].part.rule for moment in left_new):
+        if rule is not None:
+            moments = [moment for moment in left_new if by_slot[moment].part.rule == rule]
+            found, left_old, _ = pair_by(partial(period_of, rule), left_old, moments)
+            pairs += [(slot, by_slot[moment]) for slot, moment in found]
+    used = {date.slot for _, date in pairs if date is not None}
+    return [*pairs, *[(slot, None) for slot in left_old], *[(None, date) for date in new if date.slot not in used]]
