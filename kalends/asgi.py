@@ -94,7 +94,7 @@ class HttpConfig:
     mounts: Sequence[Mount]
     rest_root: str  # the REST root that existing clients use, such as /wp-json; empty without an alias
     headers: HeaderPolicy
-    schema_version: str  # the database must have this schema version
+    schema_version: str  # this code's newest migration, which the database's schema must support
     map_settings: MapSettings
     cache_bytes: int = 64 * 1024 * 1024
 

@@ -6,8 +6,8 @@ from kalends.accounts.console import account_page, people_pages, sign_in
 from kalends.api import batch
 from kalends.api.description import error_codes
 from kalends.calendar.api import CHANGES_ROUTE, HISTORY_ROUTES, PAIR_ROUTE, ROUTES
-from kalends.calendar.console import bulk_edit, event_table, form_scripts, form_views, from_url
-from kalends.console import console_rendering, history_views, record_views, site_settings
+from kalends.calendar.console import bulk_edit, event_table, form_scripts, form_views, from_url, today
+from kalends.console import history_views, record_views, site_settings
 from kalends.console.console_request import ConsoleRoute
 from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, Router
 from kalends.imports import api as imports_api
@@ -53,7 +53,7 @@ PAGES: Final = PageRoutes(
     (*page_server.ROUTES, *series_pages.ROUTES), (*feed_views.CALENDARS, *series_pages.CALENDARS)
 )
 CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
-    ConsoleRoute("/?", console_rendering.show_home, min_role="subscriber"),
+    *today.ROUTES,
     *sign_in.SIGN_IN_ROUTES,
     *sign_in.LINK_ROUTES,
     *sign_in.RESET_ROUTES,

@@ -22,7 +22,7 @@ CONTEXT: Final = param("context", params.text(str), "edit returns a protected ev
 CHECK_DUPLICATES: Final = param(
     CHECK, params.BOOLEAN, "Whether to return stored events that may be the same", default=False, is_extension=True
 )
-# Only events can be protected by a password; a write cannot choose its response's context.
+# Only the endpoints of events take a password. A write cannot choose its response's context.
 EVENT_READ_PARAMS: Final = (PASSWORD, CONTEXT)
 
 

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from kalends.console.console_request import PREFIX, ConsoleRequest, redirect, sign_in_url
+from kalends.calendar.operations.event_queries import count_pending
+from kalends.console.console_request import PREFIX, ConsoleRequest, sign_in_url
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.html_text import to_paragraphs
@@ -21,48 +22,83 @@ from kalends.http import bodies
 from kalends.http.auth import SAFE_METHODS, authenticate_session, require_same_origin
 from kalends.http.cache import compress_response
 from kalends.http.responses import JSON, encode_json
+from kalends.imports.storage.import_lists import count_planned
 from kalends.rendering.cards import find_origin
 from kalends.rendering.templates import make_environment
+from kalends.store.database import Transaction
 from kalends.website.assets import asset_name, list_preloads, minify, style_name
 
-# Console sections that a user may open.
+# Navigation: the sections and pages that a user may open.
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    name: str  # a message ID
+    path: str
+    min_role: str = "contributor"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     name: str  # a message ID
-    path: str
-    min_role: str = "contributor"
+    pages: tuple[Page, ...]
+    counts: str = ""  # what the number beside the section counts: a name in `Waiting`
     is_current: bool = False
-    further_path: str = ""  # another path with pages of this section
 
 
+EDITOR: Final = "editor"
+ADMINISTRATOR: Final = "administrator"
 SECTIONS: Final = (
-    Section(N_("Events"), f"{PREFIX}/events", further_path=f"{PREFIX}/series"),
-    Section(N_("Venues"), f"{PREFIX}/venues"),
-    Section(N_("Organizers"), f"{PREFIX}/organizers"),
-    Section(N_("Categories"), f"{PREFIX}/categories", "author"),
-    Section(N_("Tags"), f"{PREFIX}/tags", "editor"),
-    Section(N_("Media"), f"{PREFIX}/media"),
-    Section(N_("Imports"), f"{PREFIX}/imports", "editor"),
-    Section(N_("People"), f"{PREFIX}/people", "administrator"),
-    Section(N_("Settings"), f"{PREFIX}/settings", "administrator"),
+    Section(N_("Today"), (Page(N_("Today"), f"{PREFIX}/"),), "reviews"),
+    Section(
+        N_("Events"),
+        (
+            Page(N_("All events"), f"{PREFIX}/events"),
+            Page(N_("Series"), f"{PREFIX}/series"),
+            Page(N_("Trash"), f"{PREFIX}/trash"),
+        ),
+    ),
+    Section(N_("Places"), (Page(N_("Venues"), f"{PREFIX}/venues"), Page(N_("Organizers"), f"{PREFIX}/organizers"))),
+    Section(
+        N_("Library"),
+        (
+            Page(N_("Categories"), f"{PREFIX}/categories", "author"),
+            Page(N_("Tags"), f"{PREFIX}/tags", EDITOR),
+            Page(N_("Media"), f"{PREFIX}/media"),
+        ),
+    ),
+    Section(N_("Imports"), (Page(N_("Imports"), f"{PREFIX}/imports", EDITOR),), "imports"),
+    Section(
+        N_("Settings"),
+        (
+            Page(N_("General"), f"{PREFIX}/settings", ADMINISTRATOR),
+            Page(N_("Appearance"), f"{PREFIX}/settings/appearance", ADMINISTRATOR),
+            Page(N_("People"), f"{PREFIX}/people", ADMINISTRATOR),
+        ),
+    ),
 )
 
 
 def list_sections(console_request: ConsoleRequest) -> list[Section]:
+    """List the sections with the pages that the user may open."""
     if console_request.session is None:
         return []
-    path = console_request.path
-    return [
-        replace(row, is_current=_contains(row.path, path) or _contains(row.further_path, path))
-        for row in SECTIONS
-        if console_request.has_role(row.min_role)
-    ]
+    current = find_page(console_request.path)
+    sections: list[Section] = []
+    for section in SECTIONS:
+        if pages := tuple(page for page in section.pages if console_request.has_role(page.min_role)):
+            sections.append(replace(section, pages=pages, is_current=current in pages))
+    return sections
 
 
-def _contains(section_path: str, path: str) -> bool:
-    return bool(section_path) and (path == section_path or path.startswith(f"{section_path}/"))
+def find_page(path: str) -> Page | None:
+    """Return the page of the navigation that a path belongs to, which is the one with the longest matching path."""
+    pages = [page for section in SECTIONS for page in section.pages if _contains(page.path, path)]
+    return max(pages, key=lambda page: len(page.path), default=None)
+
+
+def _contains(page_path: str, path: str) -> bool:
+    return path == page_path or (not page_path.endswith("/") and path.startswith(f"{page_path}/"))
 
 
 # Rich-text field content for the editor.
@@ -177,6 +213,8 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
         api_path=console_request.canonical_prefix,
         extension_path=console_request.extension_prefix,
         sections=list_sections(console_request),
+        current_page=find_page(console_request.path),
+        waiting=console_request.waiting,
         notice=NOTICES.get(console_request.query_value("notice"), ""),
         has_role=console_request.has_role,
         **values,
@@ -240,6 +278,8 @@ async def _serve(console_request: ConsoleRequest) -> Response:
         async with console_request.transaction() as tx:
             console_request.remember_site(tx.site)
             await authenticate_session(console_request, tx)
+            if request.method in SAFE_METHODS and console_request.has_role(EDITOR):
+                console_request.waiting = await _count_waiting(console_request, tx)
         if elsewhere := _find_other_host(console_request):
             return RedirectResponse(elsewhere, status_code=307)
     if route is None:
@@ -256,6 +296,12 @@ async def _serve(console_request: ConsoleRequest) -> Response:
     return await view(console_request)
 
 
+async def _count_waiting(console_request: ConsoleRequest, tx: Transaction) -> dict[str, int]:
+    """Count what waits for an editor, by the names in `Section.counts`."""
+    reviews = await count_pending(console_request.make_context(tx))
+    return {"reviews": reviews, "imports": await count_planned(tx)}
+
+
 def _find_other_host(console_request: ConsoleRequest) -> str:
     """Return this page's URL on the site's main host, which passkeys and cookies need; empty to stay on this host."""
     base_url = console_request.site.base_url or console_request.state.base_url
@@ -266,10 +312,3 @@ def _find_other_host(console_request: ConsoleRequest) -> str:
         return ""
     query: str = request.scope["query_string"].decode("latin-1")
     return f"{base_url.rstrip('/')}{request.scope['path']}{f'?{query}' if query else ''}"
-
-
-# The first page after signing in.
-
-
-async def show_home(console_request: ConsoleRequest) -> Response:
-    return redirect(f"{PREFIX}/events" if console_request.has_role("contributor") else f"{PREFIX}/account")

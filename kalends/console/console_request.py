@@ -63,7 +63,8 @@ class ConsoleRoute:
 class ConsoleRequest(RequestContext[ConsoleRoute]):
     """A console request.
 
-    Its site, session and form are set before the view is called, except for frequent POST requests.
+    Before the view is called, the site and session are set, except for frequent POST requests, and the form is read,
+    unless the route has `reads_body=False`.
     """
 
     access = "session"
@@ -71,6 +72,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
     extension_prefix: str  # path prefix for the extensions; `canonical_prefix` is the prefix for the API
     loaded_site: Site | None = None
     form: dict[str, Any] = field(default_factory=dict[str, Any])  # submitted form; values can be lists or objects
+    waiting: Mapping[str, int] = field(default_factory=dict[str, int])  # what waits for an editor, by name
 
     @property
     def log_path(self) -> str:

@@ -305,7 +305,7 @@ GENERAL_GROUP: Final = Group(SETTINGS, "settings.html", tuple(key for key in LAB
 
 
 async def upload_logo(console_request: ConsoleRequest) -> Response:
-    """Add an image to the library, and select it as the logo. Keep the other values of the form."""
+    """Add an image to the library, and select it as the logo. Keep the form's other values."""
     console_request.form, result = await store_logo(console_request)
     values = APPEARANCE_GROUP.select(_read_form(console_request))
     if isinstance(result, Message):
@@ -444,7 +444,7 @@ ROUTES: Final = (
         ConsoleRoute(path, partial(_page, group=group), partial(_save, group=group), ADMINISTRATOR)
         for path, group in (("/settings", GENERAL_GROUP), ("/settings/appearance", APPEARANCE_GROUP))
     ],
-    ConsoleRoute("/settings/logo", post=upload_logo, min_role=ADMINISTRATOR, reads_body=False),
+    ConsoleRoute("/settings/appearance/logo", post=upload_logo, min_role=ADMINISTRATOR, reads_body=False),
     ConsoleRoute("/settings/preview", show_preview, show_preview, ADMINISTRATOR),
     ConsoleRoute("/settings/contrast", show_contrast, min_role=ADMINISTRATOR),
 )

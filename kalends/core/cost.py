@@ -166,7 +166,7 @@ def _texts_before_numbers(text: str) -> list[str]:
 
 
 def _parse_amounts(written: str) -> list[Amount]:
-    """Parse one number, or several if the commas can only separate list entries (10,20,30)."""
+    """Parse one number, or several if the separators can only separate list entries (10,20,30)."""
     compact = re.sub(r"[ \u00a0\u202f'’]", "", written)
     points, commas = compact.count("."), compact.count(",")
     if points and commas:

@@ -6,6 +6,7 @@ resolves it with the transaction's time.
 
 import re
 from calendar import monthrange
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import product
@@ -228,26 +229,103 @@ def _shift(wall: datetime, amount: int, unit: str) -> datetime:
 
 
 # One row per language; bars separate a month's names and abbreviations.
-MONTHS: Final = tuple(
-    tuple(row.split())
-    for row in (
-        "january|jan february|feb march|mar april|apr may june|jun "
+MONTHS: Final[Mapping[str, tuple[str, ...]]] = {
+    language: tuple(row.split())
+    for language, row in {
+        "en": "january|jan february|feb march|mar april|apr may june|jun "
         "july|jul august|aug september|sep|sept october|oct november|nov december|dec",
-        "januar|jänner|jan|jän februar|feber|feb märz|maerz|mär|mrz april|apr mai juni|jun "
+        "de": "januar|jänner|jan|jän februar|feber|feb märz|maerz|mär|mrz april|apr mai juni|jun "
         "juli|jul august|aug september|sep|sept oktober|okt november|nov dezember|dez",
-        "janvier|janv février|févr|fév mars avril|avr mai juin "
+        "fr": "janvier|janv février|févr|fév mars avril|avr mai juin "
         "juillet|juil août septembre|sept octobre|oct novembre|nov décembre|déc",
-        "enero|ene febrero|feb marzo|mar abril|abr mayo|may junio|jun "
+        "es": "enero|ene febrero|feb marzo|mar abril|abr mayo|may junio|jun "
         "julio|jul agosto|ago septiembre|setiembre|sep|sept|set octubre|oct noviembre|nov diciembre|dic",
-        "gennaio|gen febbraio|feb marzo|mar aprile|apr maggio|mag giugno|giu "
+        "it": "gennaio|gen febbraio|feb marzo|mar aprile|apr maggio|mag giugno|giu "
         "luglio|lug agosto|ago settembre|set|sett ottobre|ott novembre|nov dicembre|dic",
-        "janeiro|jan fevereiro|fev março|mar abril|abr maio|mai junho|jun "
+        "pt-BR": "janeiro|jan fevereiro|fev março|mar abril|abr maio|mai junho|jun "
         "julho|jul agosto|ago setembro|set outubro|out novembro|nov dezembro|dez",
-        "januari|jan februari|feb maart|mrt april|apr mei juni|jun "
+        "nl": "januari|jan februari|feb maart|mrt april|apr mei juni|jun "
         "juli|jul augustus|aug september|sep|sept oktober|okt november|nov december|dec",
-    )
-)
+    }.items()
+}
 HALVES: Final = {"am": "am", "pm": "pm", "午前": "am", "午後": "pm"}
 CONNECTORS: Final = (
     "t", "um ", "ab ", "at ", "from ", "kl. ", "a las ", "alle ore ", "alle ", "ore ", "as ", "a ", "om ",
 )  # fmt: skip
+
+# Words around days and times in running text. From Monday to Sunday:
+WEEKDAYS: Final[Mapping[str, tuple[str, ...]]] = {
+    language: tuple(row.split())
+    for language, row in {
+        "en": "monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat "
+        "sunday|sun",
+        "de": "montag|mo dienstag|di mittwoch|mi donnerstag|do freitag|fr samstag|sonnabend|sa sonntag|so",
+        "fr": "lundi|lun mardi|mar mercredi|mer jeudi|jeu vendredi|ven samedi|sam dimanche|dim",
+        "es": "lunes|lun martes|mar miércoles|mié jueves|jue viernes|vie sábado|sáb domingo|dom",
+        "it": "lunedì|lun martedì|mar mercoledì|mer giovedì|gio venerdì|ven sabato|sab domenica|dom",
+        "pt-BR": "segunda|seg|2ª terça|ter|3ª quarta|qua|4ª quinta|qui|5ª sexta|sex|6ª sábado|sáb domingo|dom",
+        "nl": "maandag|ma dinsdag|di woensdag|wo donderdag|do vrijdag|vr zaterdag|za zondag|zo",
+        "ja": " ".join(f"{day}曜日|{day}曜|{day}" for day in "月火水木金土日"),
+    }.items()
+}
+ALSO_WORDS: Final = frozenset(["ma", "mar", "mer", "sex", "so", "ter", "zo"])  # weekdays that can be ordinary words
+# Days from today. `search_words` has the words for today and tomorrow.
+LATER_DAYS: Final[Mapping[str, Mapping[str, int]]] = {
+    "en": {"day after tomorrow": 2, "the day after tomorrow": 2},
+    "de": {"übermorgen": 2},
+    "fr": {"après-demain": 2, "après demain": 2},
+    "es": {"pasado mañana": 2},
+    "it": {"dopodomani": 2},
+    "pt-BR": {"depois de amanhã": 2},
+    "nl": {"overmorgen": 2},
+    "ja": {"あす": 1, "明後日": 2, "あさって": 2},
+}
+# Morning, and the rest of the day: after a day, as in "Friday evening", and after a time (in Japanese before it).
+DAY_PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    "en": ("morning", "afternoon|evening|night"),
+    "de": ("morgen|früh|vormittag", "mittag|nachmittag|abend|nacht"),
+    "fr": ("matin", "après-midi|soir"),
+    "es": ("por la mañana", "por la tarde|por la noche|tarde|noche"),
+    "it": ("mattina", "pomeriggio|sera"),
+    "pt-BR": ("de manhã|pela manhã", "à tarde|à noite|de noite"),
+    "nl": ("morgen|ochtend", "middag|avond|nacht"),
+    "ja": ("", ""),
+}
+TIME_PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    "en": ("am|a.m.|in the morning", "pm|p.m.|noon|in the afternoon|in the evening|at night"),
+    "de": ("morgens|vormittags", "mittags|nachmittags|abends"),
+    "fr": ("du matin", "de l'après-midi|du soir"),
+    "es": ("am|a.m.|a. m.|de la mañana", "pm|p.m.|p. m.|del mediodía|de la tarde|de la noche"),
+    "it": ("di mattina|del mattino", "del pomeriggio|di sera"),
+    "pt-BR": ("da manhã", "da tarde|da noite"),
+    "nl": ("'s morgens|'s ochtends", "'s middags|'s avonds"),
+    "ja": ("午前|朝", "午後|昼|夕方|夜"),
+}
+NOON: Final = "noon|midday|midi|mediodía|mezzogiorno|meio-dia|meio dia|正午"
+HOURS: Final = "uhr|uur|u|h|hr|hrs|hs|heure|heures|hora|horas|o'clock|時"
+NEXT: Final = ("prochain", "prossimo", "prossima", "que viene", "que vem")  # after a day
+# Words before a time, and some that also stand before other numbers.
+LOOSE_CONNECTORS: Final = (
+    *("a ", "al ", "ao ", "as ", "das ", "de ", "des ", "h ", "van ", "vanaf ", "von ", "a partir de "),
+    "desde ",
+)
+TIME_CONNECTORS: Final = (
+    *(word for word in CONNECTORS if word.endswith(" ") and word not in LOOSE_CONNECTORS),
+    *("a partir das ", "aanvang ", "beginn ", "dalle ", "dalle ore ", "desde las ", "h. "),
+)
+DAY_CONNECTORS: Final[Mapping[str, str]] = {
+    "en": "on|this|next|from|the",
+    "de": "am|ab|diesen|nächsten|kommenden|vom|von|den|dem",
+    "fr": "le|les|ce|du|dès le",
+    "es": "el|los|este|próximo|del|desde el",
+    "it": "il|questo|questa|prossimo|dal",
+    "pt-BR": "no|na|neste|nesta|próximo|próxima|dia|de|do",
+    "nl": "op|deze|komende|van",
+    "ja": "次の|今度の|今週の|今週",
+}
+# Words between the first and the last day or time, and more words between two days.
+TO: Final = (
+    *("to", "till", "until", "bis", "à", "a", "al", "au", "às", "a las", "hasta las", "alle", "alle ore", "até"),
+    *("até as", "tot", "t/m"),
+)
+AND: Final = ("and", "und", "et", "y", "e", "en")

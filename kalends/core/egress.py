@@ -18,7 +18,7 @@ IpNetwork = IPv4Network | IPv6Network
 MAX_URL_LENGTH: Final = 2000
 PORT_BY_SCHEME: Final = {"http": 80, "https": 443}
 DEFAULT_PORTS: Final = frozenset(PORT_BY_SCHEME.values())
-# Networks that the ipaddress module does not report as special, but that contain no public servers.
+# Networks without public servers that some Python versions' ipaddress module does not report as special.
 NON_PUBLIC_NETWORKS: Final[tuple[IpNetwork, ...]] = (
     ip_network("192.0.0.0/24"),  # IETF protocol assignments
     ip_network("192.88.99.0/24"),  # 6to4 relays

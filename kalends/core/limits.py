@@ -88,7 +88,7 @@ class PerOwnerLimiter:
         self._running[owner] -= 1
         self._in_progress -= 1
         if owner in self._queues:
-            # Other owners now go first, even if they started waiting later.
+            # In a tie, other owners now go first, even if they started waiting later.
             self._queues[owner] = self._queues.pop(owner)
         self._discard_idle(owner)
         while self._in_progress < self._limits.total and (next_owner := self._next_owner()) is not None:
@@ -216,7 +216,7 @@ class Limit:
 def remaining_count(limit: Limit, count: float, counted_at: datetime, now: datetime) -> float:
     """Return an earlier count minus the attempts forgiven since then.
 
-    Setting the clock back does not raise the count.
+    A time before `counted_at` does not raise the count.
     """
     elapsed = max(0.0, (now - counted_at).total_seconds())
     return max(0.0, count - elapsed / limit.seconds)

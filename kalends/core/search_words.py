@@ -58,7 +58,7 @@ PHRASES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
         ("vanavond", "vannacht"),
         ("morgen",),
         ("weekend", "dit weekend", "weekeinde", "dit weekeinde"),
-        ("gratis", "gratis toegang", "gratis entree"),
+        ("gratis", "gratis toegang", "gratis entree", "toegang gratis", "toegang vrij", "vrije toegang"),
     ),
     "pt-BR": (
         ("hoje",),
@@ -72,7 +72,7 @@ PHRASES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
         ("今夜", "今晩"),
         ("明日", "あした"),
         ("週末", "今週末", "この週末"),
-        ("無料", "入場無料"),
+        ("無料", "入場無料", "参加無料", "観覧無料"),
     ),
 }
 _MEANING_OF: Final[dict[str, Meaning]] = {

@@ -118,7 +118,7 @@ async def seed(
 
         It serves as the current time, so all runs on the same day give the same result.
         """
-        today = options.today or date.today()  # noqa: DTZ011  The local day of the operator.
+        today = options.today or date.today()  # noqa: DTZ011  The operator's local date is intended.
         return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
     size = counts.events + counts.series * AVERAGE_DATES

@@ -36,7 +36,7 @@ MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/p
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """A feed's properties. `cancelled_title` replaces the titles of canceled events."""
+    """A feed's properties. `cancelled_title` replaces the titles of events that are no longer public."""
 
     name: str
     url: str

@@ -423,11 +423,11 @@ SCRIPT: Final = "/index.php"
 
 
 def rewrite_rest_route(scope: MutableMapping[str, Any], root: str) -> None:
-    """Rewrite an address in either of these forms to the path below the REST root.
+    """Rewrite `/?rest_route=/…` and `/index.php/wp-json/…` to the path below the REST root.
 
     This runs before anything reads the path or query string, so caches, parameters and links see only the rewritten
-    form. As in WordPress, the parameter works on every address, and its last value counts. Raise 404 if the parameter
-    is present but there is no REST root.
+    form. As in WordPress, `rest_route` works on every address, and its last value counts. Raise 404 if it is present
+    but there is no REST root.
     """
     path: str = scope["path"]
     if root and path.lower().startswith(f"{SCRIPT}{root}".lower()):

@@ -1,4 +1,4 @@
-"""Commands that migrate a WordPress site with The Events Calendar."""
+"""Commands that migrate a WordPress site that uses The Events Calendar."""
 
 import asyncio
 import fileinput
@@ -158,7 +158,7 @@ def switch_site(
     keep_snapshot: Annotated[bool, typer.Option("--keep-snapshot", help="Keep the file with the snapshot.")] = False,
     site: SiteOption = "",
 ) -> None:
-    """Import the latest changes, compare everything, and close the move-in. Later edits here are then safe."""
+    """Import the latest changes, compare everything, and close the move-in unless differences remain."""
     from kalends.move_in.operations.move_runs import CHECKLIST, ClosedMove, switch
 
     text = accept_differences.read_text() if accept_differences else ""

@@ -38,7 +38,7 @@ UNAVAILABLE: Final = 503
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The next dates to create events for in a series. Afterward, all its events before `until` exist."""
+    """A series' next dates that need events. Once these exist, the series is complete up to `until`."""
 
     series: Row
     definition: Definition

@@ -163,7 +163,7 @@ async def set_created_until(tx: Transaction, series_id: int, created_until: date
 
 
 async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: int) -> None:
-    """After a merge, replace a linked record's ID in the content of all series."""
+    """Replace a linked record's ID in the content of all series after a merge."""
     rows = await tx.fetch_all(
         Sql(
             """SELECT id, status = 'publish' AND NOT hide_from_listings AS public,

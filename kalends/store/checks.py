@@ -111,7 +111,7 @@ async def read_replica(primary_url: str, replica_url: str, max_seconds: float) -
 
 
 async def _measure_time(connection: Any) -> float:
-    """Return how many seconds the database's clock is ahead, assuming a symmetric round trip."""
+    """Return how many seconds the database's time is ahead, assuming a symmetric round trip."""
     sent = time.monotonic()
     theirs: datetime = await connection.fetchval("SELECT clock_timestamp()")
     return (theirs - utc_now()).total_seconds() + (time.monotonic() - sent) / 2

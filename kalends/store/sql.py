@@ -55,7 +55,7 @@ USUAL_LIMITS: dict[int, LiteralString] = {
 
 
 def any_of(ids: list[int]) -> Sql:
-    """Return a list of IDs for a comparison with `=`. The planner does not see the length of the list."""
+    """Return `ANY(ids)` for a comparison with `=`. The planner does not see the list's length."""
     return Sql("ANY(" + UNSEEN_IDS + ")", ids)
 
 

@@ -214,7 +214,7 @@ async def show_term_sitemap(page_request: PageRequest, context: OperationContext
 
 
 async def show_robots(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Exclude crawlers from the endless pages of days and weeks. Other pages list the same events."""
+    """Exclude crawlers from the API and from endless or duplicate pages, such as those for days and weeks."""
     lines = [
         "User-agent: *",
         *[f"Disallow: {path}" for path in DISALLOWED_PATHS],

@@ -351,7 +351,7 @@ def make_chips(page: PageContext, path: str, split: SplitText = NO_WORDS) -> lis
 
 
 def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, Iterable[Pair]]]:
-    """Yield the name of each filter in a query parameter, with the parameters that remain without the filter."""
+    """Yield the name of each filter in a query parameter, with the parameters that remain after removing it."""
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others

@@ -82,3 +82,9 @@ class Person:
     def choose_file(self, selector: str, path: Path) -> None:
         self.interactions += 1
         self.page.set_input_files(selector, path)
+
+
+def show_picture(page: Page) -> None:
+    """Scroll to the picture, and wait for its script."""
+    page.locator("#picture").scroll_into_view_if_needed()
+    page.locator(".focus-point:not([hidden])").wait_for(state="attached")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Response, Route, expect
 from kalends.core.messages import LANGUAGES
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
-from tests.console.form_browser import Person, open_console, prepare_site
+from tests.console.form_browser import Person, open_console, prepare_site, show_picture
 from tests.media.image_fixtures import make_image
 from tests.pages.browser_page import find_violations
 from tests.servers import Server
@@ -102,6 +102,7 @@ def test_newcomer_publishes_event_in_twelve_interactions(
         person.click('[role=option]:has-text("Create “Old Mill” here")')
         person.fill("[name='new_venue[address]']", "Mill Lane 2")
         person.fill("[name='new_venue[city]']", "Lindenstadt")
+        show_picture(page)
         person.choose_file("#file", picture)
         expect(page.locator("#picture-preview")).to_be_visible()
         person.fill("#image_alt", "A choir on a stage")
@@ -448,6 +449,7 @@ def test_focus_point_is_moved_by_keys_and_pointer(
     with open_console(browser, server) as opened:
         page = opened.page
         page.goto(f"/console/events/{event['id']}")
+        show_picture(page)
         page.set_input_files("#file", picture)
         page.click("#picture-preview", position={"x": 1, "y": 1})
         assert float(page.input_value("[name=focus_x]")) < 0.02

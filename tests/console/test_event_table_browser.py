@@ -175,7 +175,12 @@ def test_table_works_without_script(town: Town, chromium: Browser) -> None:
 def test_table_is_accessible_and_fits(town: Town, chromium: Browser, width: int, scheme: str) -> None:
     with open_table(chromium, town, width=width, scheme=scheme) as page:
         page.click("[data-all]")
+        if width == 320:
+            page.click(".filter-button")
         page.click(".more-filters summary")
+        if width == 320:
+            assert find_violations(page) == []
+            page.keyboard.press("Escape")
         page.click("[data-row] .menu summary >> nth=-1")
         assert find_violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -205,3 +210,39 @@ def test_primary_action_changes_an_event_of_the_selection(town: Town, chromium: 
         assert not primary.is_visible()
         page.click("tr:has-text('Submission') input")
         assert primary.is_visible()
+
+
+# The first page, and the navigation.
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_today_is_accessible_with_open_menus(town: Town, chromium: Browser, width: int, scheme: str) -> None:
+    with open_table(chromium, town, width=width, scheme=scheme) as page:
+        page.goto(f"{town.server.base_url}/console/")
+        assert find_violations(page) == []
+        if width == 390:
+            page.click("[popovertarget=console-menu]")
+        page.click(".console-account summary")
+        assert page.get_by_role("button", name="Sign out").is_visible()
+        assert find_violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_heights_of_header_and_first_event(town: Town, chromium: Browser) -> None:
+    with open_table(chromium, town, width=1280) as page:
+        assert page.locator(".console-header").bounding_box()["height"] <= 64  # type: ignore[index]
+    with open_table(chromium, town, width=390) as page:
+        assert page.locator("[data-row]").first.bounding_box()["y"] <= 320  # type: ignore[index]
+        assert not page.locator("#search").is_visible()
+        page.get_by_role("button", name="Filter").first.click()
+        page.fill("#search", "Concert 3")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**search=Concert+3**")
+        assert page.locator("[data-row]").count() == 1
+
+
+def test_phones_have_a_filter_without_script(town: Town, chromium: Browser) -> None:
+    with open_table(chromium, town, width=390, script=False) as page:
+        page.get_by_role("button", name="Filter").first.click()
+        assert page.locator("#search").is_visible()

@@ -94,6 +94,7 @@ def test_sign_in_with_passkey(app: RunningApp, visitor_with_key: Visitor) -> Non
     assert page.get_by_label("Passkey name").input_value() == "Chrome, Linux"
     visitor.add_passkey("Laptop")
     assert page.get_by_text("not used yet").count() >= 1
+    page.click(".console-account summary")
     page.get_by_role("button", name="Sign out", exact=True).first.click()
     page.wait_for_url("**/console/sign-in?notice=signed-out")
     page.goto("/console/sign-in?next=/console/account")
@@ -116,6 +117,7 @@ def test_browser_offers_passkey_in_the_list_of_logins(visitor_with_key: Visitor)
     visitor, page = visitor_with_key, visitor_with_key.page
     visitor.sign_in("subscriber")
     visitor.add_passkey("Phone")
+    page.click(".console-account summary")
     page.get_by_role("button", name="Sign out", exact=True).first.click()
     page.wait_for_url("**/console/sign-in?notice=signed-out")
     page.add_init_script("PublicKeyCredential.isConditionalMediationAvailable = async () => true")
@@ -140,6 +142,7 @@ def test_user_verification_is_required(visitor_with_key: Visitor) -> None:
     visitor, page = visitor_with_key, visitor_with_key.page
     visitor.sign_in("contributor")
     visitor.add_passkey("Key")
+    page.click(".console-account summary")
     page.get_by_role("button", name="Sign out", exact=True).first.click()
     page.wait_for_url("**/console/sign-in?notice=signed-out")
     visitor.verify_user(succeeds=False)

@@ -196,7 +196,7 @@ def test_sign_in_link_says_what_its_button_does(
         expect(button).to_have_text("Set password and sign in" if password else "Sign in", use_inner_text=True)
         assert page.get_by_role("button", name="Set password and sign in").count() == bool(password)
         page.keyboard.press("Enter")
-        page.wait_for_url("**/console/events")
+        page.wait_for_url("**/console/")
 
 
 BOXES = """() => [...document.querySelectorAll('input[type=checkbox], input[type=radio]')]

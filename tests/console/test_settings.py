@@ -235,7 +235,9 @@ def test_uploaded_logo_is_selected_but_not_saved(app: RunningApp, administrator:
         Image.new("RGB", (64, 64), "#336699").save(content, "PNG")
         body = content.getvalue()
     form = administrator.page(APPEARANCE).form(accent="#123456", file=None)
-    shown = administrator.request("POST", f"{SETTINGS}/logo", data=form, files={"file": ("logo.png", body)})
+    shown = administrator.request(
+        "POST", f"{SETTINGS}/appearance/logo", data=form, files={"file": ("logo.png", body)}
+    )
     assert shown.status_code == 200, shown.text[:500]
     page = Page.parse(shown.text)
     assert page.fields["accent"] == ["#123456"]
@@ -247,5 +249,5 @@ def test_uploaded_logo_is_selected_but_not_saved(app: RunningApp, administrator:
     assert (read(app)["logo_url"], read(app)["accent"]) == (logo, "#123456")
     for content, message in ((b"nonsense", "is not a supported image type"), (b"", "Choose a file first.")):
         files = {"file": ("logo.png" if content else "", content)}
-        refused = administrator.request("POST", f"{SETTINGS}/logo", data=page.form(file=None), files=files)
+        refused = administrator.request("POST", f"{SETTINGS}/appearance/logo", data=page.form(file=None), files=files)
         assert (refused.status_code, message in refused.text) == (400, True)

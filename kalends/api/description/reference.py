@@ -188,7 +188,7 @@ POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 METHODS: Final = ("get", "post", "put", "patch", "delete")
-# Browsers set the other headers, or the form has no use for them.
+# Headers that the form offers. Browsers set the others, or the form has no use for them.
 FORM_HEADERS: Final = ("If-Match", "If-None-Match", "Idempotency-Key")
 MAX_TEXTAREA_ROWS: Final = 14
 BY_SLUG: Final = "/by-slug/{slug}"

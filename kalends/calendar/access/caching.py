@@ -93,7 +93,10 @@ def tags_for_record(kind: Kind, row: Row) -> tuple[str, ...]:
 
 
 def tags_for_event(event_id: int) -> tuple[str, ...]:
-    """Return the tags for a response about a withdrawn event. `events` covers a new event with the same slug."""
+    """Return the tags for a response about a withdrawn or protected event.
+
+    `events` covers a new event with the same slug.
+    """
     return (SITE, "events", record_tag("events", event_id))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlencode
 
 from kalends.calendar.kinds.event_list import ANY_DATE
+from kalends.calendar.operations.event_queries import LACKING
 from kalends.calendar.operations.record_verbs import MAX_OFFSET
 from kalends.console.console_request import PREFIX, ConsoleRequest
 from kalends.console.field_texts import STATUS_FILTERS
@@ -35,7 +36,7 @@ CHOICES: Final = {
     "status": tuple(STATUS_FILTERS),
     "period": tuple(PERIODS),
     "featured": ("true", "false"),
-    "lacking": ("image", "venue"),
+    "lacking": LACKING,
     "of": ("others",),
     "sort": tuple(ORDERS),
     "order": ("asc", "desc"),
@@ -209,13 +210,18 @@ def _make_dates(filter_: TableFilter, console_request: ConsoleRequest) -> dict[s
 
 
 def _find_days(period: str, console_request: ConsoleRequest) -> tuple[date, date]:
+    if period == "week":
+        return find_week(console_request)
+    first = times.in_zone(console_request.now, console_request.site.timezone).date().replace(day=1)
+    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def find_week(console_request: ConsoleRequest) -> tuple[date, date]:
+    """Return the first and the last day of the current week."""
     site = console_request.site
     today = times.in_zone(console_request.now, site.timezone).date()
-    if period == "week":
-        first = today - timedelta(days=(today.isoweekday() - site.first_weekday) % 7)
-        return first, first + timedelta(days=6)
-    first = today.replace(day=1)
-    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    first = today - timedelta(days=(today.isoweekday() - site.first_weekday) % 7)
+    return first, first + timedelta(days=6)
 
 
 def clean_query(query: str) -> str:

@@ -165,7 +165,7 @@ DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 # Not an API parameter. Operations set it to include events that lists hide.
 WITH_HIDDEN: Final = "with_hidden"
-# More than the month number of December 9999.
+# Greater than the number of any month up to December 9999.
 MAX_MONTHS: Final = 1_000_000
 # An event in duration class n (column `duration_class`) takes less than 2^n hours.
 DURATION_CLASSES: Final = tuple(timedelta(hours=2**n) for n in range(28))

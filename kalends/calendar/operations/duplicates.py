@@ -262,6 +262,11 @@ async def remember_different(tx: Transaction, event_id: int, other_id: int) -> N
 DUPLICATE_PERIOD: Final = timedelta(days=3)
 MIN_SIMILARITY: Final = 0.5
 LONGEST_BOOKING: Final = timedelta(hours=12)
+# Which events occupy a venue. Long ones, such as exhibitions and all-day events, don't.
+_OCCUPYING: Final = """
+    r.end_utc - r.start_utc <= interval '12 hours' AND r.status IN ('publish', 'future', 'pending')
+    AND r.event_status NOT IN ('cancelled', 'postponed')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +307,7 @@ async def find_duplicates(
 async def find_venue_conflicts(
     context: OperationContext, venue_ids: list[int], start_utc: datetime, end_utc: datetime, own_id: int | None
 ) -> list[OtherEvent]:
-    """Find published, scheduled and pending events at these venues that overlap a period.
-
-    Events that last longer than 12 hours, such as exhibitions and all-day events, do not occupy a venue.
-    """
+    """Find published, scheduled and pending events at these venues that overlap a period."""
     if not venue_ids or end_utc - start_utc > LONGEST_BOOKING:
         return []
     rows = await context.transaction.fetch_all(
@@ -315,24 +317,59 @@ async def find_venue_conflicts(
             FROM event_venues l JOIN events r ON r.site_id = l.site_id AND r.id = l.event_id
             JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
             WHERE l.site_id = ? AND l.venue_id = ANY(?) AND l.start_utc >= ? AND l.start_utc < ? AND r.end_utc > ?
-                AND r.end_utc - r.start_utc <= ?
-                AND r.status IN ('publish', 'future', 'pending') AND r.event_status NOT IN ('cancelled', 'postponed')
                 AND r.id <> ? AND
-            """,
+            """
+            + _OCCUPYING
+            + "AND",
             context.transaction.site.id,
             venue_ids,
             start_utc - LONGEST_BOOKING,
             max(end_utc, start_utc + timedelta(seconds=1)),
             start_utc,
-            LONGEST_BOOKING,
             own_id or 0,
         )
         + permissions.readable_condition(context.actor)
         + Sql("ORDER BY l.start_utc, r.id LIMIT ?", MAX_FOUND)
     )
-    return [
-        OtherEvent(
-            row["id"], to_plain_text(row["title"]), row["status"], row["start_local"], to_plain_text(row["venue"])
+    return [_make_other(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleBooking:
+    """Two events that overlap at a venue."""
+
+    first: OtherEvent
+    second: OtherEvent
+
+
+async def find_double_bookings(
+    context: OperationContext, start_utc: datetime, end_utc: datetime, author: int | None, limit: int
+) -> list[DoubleBooking]:
+    """Find events at one venue that overlap, starting in a period, optionally only with an event of one author."""
+    of_author = Sql("AND (a.author_id = ? OR b.author_id = ?)", author, author) if author is not None else Sql("")
+    occupying = (
+        "SELECT r.*, l.venue_id FROM event_venues l JOIN events r ON r.site_id = l.site_id AND r.id = l.event_id"
+        " WHERE l.site_id = ? AND l.start_utc >= ? AND l.start_utc < ? AND " + _OCCUPYING + "AND"
+    )
+    rows = await context.transaction.fetch_all(
+        Sql("WITH o AS (" + occupying, context.transaction.site.id, start_utc, end_utc)
+        + permissions.readable_condition(context.actor)
+        + Sql(
+            """)
+            SELECT a.id, a.title, a.status, a.start_local, v.title AS venue,
+                b.id AS other_id, b.title AS other_title, b.status AS other_status, b.start_local AS other_start_local
+            FROM o a JOIN o b ON b.venue_id = a.venue_id AND (b.start_utc, b.id) > (a.start_utc, a.id)
+                AND b.start_utc < a.end_utc
+            JOIN venues v ON v.site_id = a.site_id AND v.id = a.venue_id
+            WHERE true
+            """
         )
-        for row in rows
-    ]
+        + of_author
+        + Sql("ORDER BY a.start_utc, a.id, b.id LIMIT ?", limit)
+    )
+    return [DoubleBooking(_make_other(row), _make_other(row, "other_")) for row in rows]
+
+
+def _make_other(row: Row, prefix: str = "") -> OtherEvent:
+    title, venue = to_plain_text(row[f"{prefix}title"]), to_plain_text(row["venue"])
+    return OtherEvent(row[f"{prefix}id"], title, row[f"{prefix}status"], row[f"{prefix}start_local"], venue)

@@ -10,13 +10,19 @@ from typing import Any, Final, LiteralString
 from kalends.accounts.storage import user_tables
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
-from kalends.calendar.kinds.event_list import EVENT_FILTERS
+from kalends.calendar.kinds.event_list import ANY_DATE, EVENT_FILTERS
 from kalends.calendar.kinds.event_window import WITH_HIDDEN
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Clause, Columns, Filter, Kind, LinkCondition, ListQuery, value_clause
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.venues import VENUES
-from kalends.calendar.operations.record_verbs import find_page, make_render_context, order_tree
+from kalends.calendar.operations.record_verbs import (
+    build_clauses,
+    build_list_query,
+    find_page,
+    make_render_context,
+    order_tree,
+)
 from kalends.calendar.rules.record_types import MediaItem
 from kalends.core import params
 from kalends.core.html_text import to_plain_text
@@ -24,13 +30,13 @@ from kalends.core.params import param, parse_id
 from kalends.core.sanitize import clean_title, fold, like_pattern
 from kalends.store import Row
 from kalends.store.database import Transaction
-from kalends.store.sql import Sql, and_
+from kalends.store.sql import Sql, and_, join
 
 MAX_PER_PAGE: Final = 500
 # Maximum number of venues or organizers to look up for a text.
 MAX_MATCHES: Final = 20
 LINK_FILTERS: Final = ("categories", "venue", "organizer")
-LACKING: Final = ("image", "venue")
+LACKING: Final = ("image", "venue", "category")
 COLUMNS: Final = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
     *("image_id", "start_local", "end_local", "timezone", "all_day", "start_utc", "end_utc", "featured"),
@@ -45,10 +51,15 @@ COLUMNS: Final = Columns(
 
 
 async def _lacking_clause(names: list[str], query: ListQuery) -> Clause:
-    has_no_venue = Sql(
-        "NOT EXISTS (SELECT FROM event_venues l WHERE l.site_id = ? AND l.event_id = r.id)", query.site.id
-    )
-    conditions = {"image": Sql("r.image_id IS NULL"), "venue": has_no_venue}
+    conditions = {
+        "image": Sql("r.image_id IS NULL"),
+        "venue": Sql(
+            "NOT EXISTS (SELECT FROM event_venues l WHERE l.site_id = ? AND l.event_id = r.id)", query.site.id
+        ),
+        "category": Sql(
+            "NOT EXISTS (SELECT FROM event_categories l WHERE l.site_id = ? AND l.event_id = r.id)", query.site.id
+        ),
+    }
     return and_([conditions[name] for name in names])
 
 
@@ -76,7 +87,10 @@ TABLE_EVENTS: Final[Kind] = replace(
             param("author", params.ids(), "Events of any of these authors"),
             value_clause(lambda ids: Sql("r.author_id = ANY(?)", ids)),
         ),
-        Filter(param("lacking", params.several_of(*LACKING), "Events without an image or venue"), _lacking_clause),
+        Filter(
+            param("lacking", params.several_of(*LACKING), "Events without an image, venue or category"),
+            _lacking_clause,
+        ),
         Filter(param("others", params.BOOLEAN, "Published events of other authors"), _others_clause),
     ),
     reads=replace(EVENTS.reads, columns=COLUMNS, max_per_page=MAX_PER_PAGE, next_cursor=None),
@@ -127,6 +141,23 @@ async def read_table(context: OperationContext) -> TablePage:
         await _find_names(context, authors, {row["author_id"] for row in rows}, Sql("true")),
         frozenset(row["id"] for row in rows if row["id"] in locked and not permissions.may_edit(actor, row)),
     )
+
+
+async def count_tables(context: OperationContext, tables: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the number of events in the tables with these values, in one statement."""
+    totals: list[Sql] = []
+    for values in tables:
+        of_table = replace(context, values={**values, WITH_HIDDEN: True})
+        query = build_list_query(TABLE_EVENTS, of_table)
+        clauses = await build_clauses(TABLE_EVENTS, of_table, query)
+        totals.append(Sql("(") + TABLE_EVENTS.reads.total_query(TABLE_EVENTS, query, clauses) + Sql(")"))
+    found = await context.transaction.fetch_all(Sql("SELECT") + join(", ", totals))
+    return list(found[0].values())
+
+
+async def count_pending(context: OperationContext) -> int:
+    """Return how many events wait for a review."""
+    return (await count_tables(context, [make_values({"status": ["pending"]}, {ANY_DATE: True})]))[0]
 
 
 async def _find_names(context: OperationContext, select: Sql, ids: set[int], visible: Sql) -> dict[int, str]:

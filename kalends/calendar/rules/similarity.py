@@ -116,7 +116,7 @@ AUDIENCES: Final = _read_groups(
 )
 # Month names of more than three letters, because shorter ones are also ordinary words.
 _MONTHS: Final = frozenset(
-    fold(name) for row in MONTHS for names in row for name in names.split("|") if len(name) > 3
+    fold(name) for row in MONTHS.values() for names in row for name in names.split("|") if len(name) > 3
 )
 _NUMERALS: Final = frozenset("i ii iii iv v vi vii viii ix x xi xii a b c d".split())  # noqa: SIM905
 

@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from datetime import datetime
+from typing import Any, Final, LiteralString
 
 import orjson
 from asyncpg import Record
@@ -13,6 +14,8 @@ from kalends.core.params import MAX_ID
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
 
+# Maximum number of entries of the log to search for recent changes.
+MAX_RECENT: Final = 500
 KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags", "series")
 
 
@@ -32,6 +35,32 @@ async def list_record_changes(
             """,
             *(tx.site.id, kind, record_id, after, before, limit),
         )
+    )
+
+
+async def list_recent_changes(
+    tx: Transaction, user_id: int, since: datetime, author: int | None, limit: int
+) -> list[Record]:
+    """Return the last change of each event that other users have changed since a time, newest first.
+
+    Only the latest entries of the log are read, so that the cost doesn't depend on the number of changes.
+    """
+    of_author = Sql("AND e.author_id = ?", author) if author is not None else Sql("")
+    return await tx.fetch_all(
+        Sql(
+            """
+            SELECT * FROM (
+                SELECT DISTINCT ON (c.record_id) c.revision, c.action, c.changed_at, e.id, e.title,
+                    coalesce(nullif(u.display_name, ''), u.login, '') AS user_name
+                FROM (SELECT * FROM changes WHERE site_id = ? ORDER BY revision DESC LIMIT ?) c
+                JOIN events e ON e.site_id = c.site_id AND e.id = c.record_id AND c.kind = 'events'
+                LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
+                WHERE c.user_id <> ? AND c.changed_at >= ? AND NOT c.is_derived
+            """,
+            *(tx.site.id, MAX_RECENT, user_id, since),
+        )
+        + of_author
+        + Sql("ORDER BY c.record_id, c.revision DESC) c ORDER BY revision DESC LIMIT ?", limit)
     )
 
 

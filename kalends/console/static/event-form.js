@@ -3,7 +3,6 @@ import { debounce } from "./api.js";
 import { startAutosave } from "./autosave.js";
 import { makeCombobox } from "./combobox.js";
 import { connectDates, fillZones } from "./event-dates.js";
-import { connectPicture } from "./event-picture.js";
 
 const POLL = 15000;
 const form = document.getElementById("event-form");
@@ -40,7 +39,12 @@ for (const box of form.querySelectorAll("[data-picker]")) {
 }
 
 connectDates(form);
-connectPicture(form);
+// The picture is below the fold, so its script is loaded when it comes into view.
+new IntersectionObserver(async (entries, observer) => {
+  if (!entries.some((entry) => entry.isIntersecting)) return;
+  observer.disconnect();
+  (await import("./event-picture.js")).connectPicture(form);
+}, { rootMargin: "200px" }).observe(document.getElementById("picture"));
 form.elements.timezone.addEventListener("focus", () => fillZones(document.getElementById("zones")), { once: true });
 
 // Warnings.

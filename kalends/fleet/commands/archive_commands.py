@@ -71,7 +71,7 @@ def import_site(
     ] = False,
     cell: NewSiteCellOption = "",
 ) -> None:
-    """Import an archive as a new site, and list the first sites in the same database."""
+    """Import an archive as a new site. Without cells, also list the first sites in the database."""
     from kalends.bootstrap import open_library
     from kalends.fleet.adapters import ArchiveRefused
     from kalends.fleet.operations import site_archive

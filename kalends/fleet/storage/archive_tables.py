@@ -20,7 +20,7 @@ from kalends.store.sites import add_new_host, create_site, prepare_hosts, requir
 PREFETCH: Final = 500
 # Errors caused by row values: data exceptions, violated constraints and too deeply nested JSON.
 VALUE_STATES: Final = ("22", "23", "54001")
-# Settings that fix the JSON format of values, whatever the server's configuration.
+# Fix the JSON format of values, whatever the server's configuration, and disable timeouts.
 _FORMATS: Final = """
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres';
     SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL statement_timeout = 0;

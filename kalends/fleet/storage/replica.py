@@ -2,7 +2,7 @@
 
 The server reads the primary's write-ahead log position at short intervals. Data that is current up to a position
 contains every write acknowledged before that position was read. Finding the age of data this way requires no writes,
-no special rights and no comparison of two machines' clocks. An idle primary does not count as lag.
+no special rights, and no comparison between the times of two machines. An idle primary does not count as lag.
 """
 
 import asyncio

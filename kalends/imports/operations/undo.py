@@ -398,7 +398,7 @@ async def _reset_items(tx: Transaction, source: Row, undone: Undone, fields: Map
 
 
 async def _undo_account(tx: Transaction, source: Row, row: Row) -> Applied:
-    """Remove an account that the run created, or restore the former values of another account."""
+    """Remove the account if the run created it and it is unused; otherwise restore its former values."""
     user_id: int = row["record_id"]
     if not decode(row["imported"])["is_created"]:
         await _restore_account(tx, user_id, decode(row["changes"]))

@@ -155,9 +155,9 @@ def _list_dates(dates: Sequence[datetime], since: datetime, *, is_rule: bool) ->
 
 
 def _synchronize(rule: Rule, start: datetime) -> Recurrence:
-    """Start with the rule's first date.
+    """Make the series start on the rule's first date.
 
-    If the event starts at another time, the event's start becomes an added date.
+    If the event starts at another time, its start becomes an added date.
     """
     has_dates = rule.until is None or rule.until >= start.date()
     first = next(expand(rule, start, _find_limit(start)), None) if has_dates else None

@@ -91,7 +91,7 @@ def left_out(name: str, problem: Message) -> Message:
 
 
 def read_moment(text: str, tzid: str) -> Moment:
-    """Read a day or a time. Raise InvalidValue if the date does not exist."""
+    """Read an iCalendar date or date-time. Raise InvalidValue if it is malformed or does not exist."""
     stripped = text.strip().upper()
     day, moment = _DATE.fullmatch(stripped), _MOMENT.fullmatch(stripped)
     try:
@@ -171,7 +171,7 @@ def _cut_body(text: str) -> str:
 
 
 MAX_ZONES: Final = 200
-MAX_SEARCHES: Final = 20  # maximum number of different zone definitions per file
+MAX_SEARCHES: Final = 20  # maximum number of zone definitions per file to identify by their offsets
 MAX_OBSERVANCES: Final = 20
 MAX_RDATES: Final = 200
 _OFFSET: Final = re.compile(r"([+-])(\d\d)(\d\d)(?:\d\d)?", re.ASCII)

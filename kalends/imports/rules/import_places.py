@@ -32,7 +32,7 @@ class StoredPlace:
 
 
 def make_linked(kind: str, text: str, values: Mapping[str, Any], line: int | None) -> ImportedRecord:
-    """Return a linked record that is identified by its text, ignoring case and spaces."""
+    """Return a linked record identified by its text, ignoring case, extra spaces, and commas at the ends."""
     folded = " ".join(text.casefold().strip(" ,").split())
     identity = folded if len(folded) <= 300 else f"{folded[:200]} {hashlib.sha256(folded.encode()).hexdigest()}"
     return ImportedRecord(kind, identity, values, line=line, is_linked=True)

@@ -304,7 +304,10 @@ def _read_name_first(text: str, _: str) -> tuple[date, str] | None:
 def list_months() -> dict[str, int]:
     """Return month numbers by folded name and abbreviation."""
     return {
-        fold(name): number for names in MONTHS for number, month in enumerate(names, 1) for name in month.split("|")
+        fold(name): number
+        for names in MONTHS.values()
+        for number, month in enumerate(names, 1)
+        for name in month.split("|")
     }
 
 

@@ -87,6 +87,14 @@ async def find_run(tx: Transaction, run_id: int) -> Record | None:
     return await tx.fetch_one(Sql(RUNS, tx.site.id) + Sql("AND r.id = ?", run_id))
 
 
+async def count_planned(tx: Transaction) -> int:
+    """Return the number of sources whose last run is a plan that waits for a decision."""
+    last = "SELECT r.state FROM import_runs r WHERE r.site_id = s.site_id AND r.source_id = s.id ORDER BY r.id DESC"
+    query = "SELECT count(*) FROM import_sources s WHERE s.site_id = ? AND (" + last + " LIMIT 1) = 'planned'"
+    number: int = await tx.fetch_value(Sql(query, tx.site.id))
+    return number
+
+
 async def find_busy_run(tx: Transaction, source_id: int) -> int | None:
     """Return the ID of the source's run that is being planned or applied, or None."""
     busy = "WHERE site_id = ? AND source_id = ? AND state IN ('planning', 'applying')"

@@ -139,7 +139,10 @@ def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
 
 
 def _order(mapped: list[ImportedRecord], files: list[ImportedRecord], lost: set[str]) -> Iterator[ImportedRecord]:
-    """Yield the records in writing order; images from texts follow the library images."""
+    """Yield the records in the order in which to write them, without `lost` images.
+
+    Images known only from texts follow the library's images.
+    """
     for kind in old_records.KINDS:
         for record in [*mapped, *files]:
             if record.kind == kind and not (kind == "media" and record.identity in lost):

@@ -127,7 +127,7 @@ _ID_CLASS = re.compile(r"(?:^|\s)wp-image-(\d+)(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class ImageText:
-    """An image's texts in a gallery."""
+    """An image's alternative text and caption, for galleries."""
 
     alt: str = ""
     caption: str = ""

@@ -77,7 +77,7 @@ def make_date_item(event: Event, series: Series, locale: PageLocale, links: UrlB
 
 
 def describe_move(event: Event, series: SeriesReference, locale: PageLocale) -> str:
-    """Name the time that an event was moved from; "" if it was not moved."""
+    """Describe the time that an event was moved from; "" if it was not moved."""
     part = find_part(series.parts, series.slot)
     expected = Date(series.slot, part).span().start.wall
     if TIMES not in series.own_fields or expected == event.start_local:
