@@ -6,7 +6,7 @@ from kalends.accounts.console import account_page, people_pages, sign_in
 from kalends.api import batch
 from kalends.api.description import error_codes
 from kalends.calendar.api import CHANGES_ROUTE, HISTORY_ROUTES, PAIR_ROUTE, ROUTES
-from kalends.calendar.console import bulk_edit, event_table, form_scripts, form_views, from_url, today
+from kalends.calendar.console import bulk_edit, event_table, form_scripts, form_views, from_url, quick_entry, today
 from kalends.console import history_views, record_views, site_settings
 from kalends.console.console_request import ConsoleRoute
 from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, Router
@@ -62,6 +62,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *sign_in.PASSKEY_ROUTES,
     *event_table.ROUTES,
     *bulk_edit.ROUTES,
+    *quick_entry.ROUTES,
     *form_views.ROUTES,
     *from_url.ROUTES,
     *form_scripts.SCRIPT_ROUTES,

@@ -17,6 +17,7 @@ from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.html_text import to_paragraphs
 from kalends.core.messages import LANGUAGES, Message, gettext_noop as N_, translator
+from kalends.core.params import parse_id
 from kalends.core.sanitize import clean_html
 from kalends.http import bodies
 from kalends.http.auth import SAFE_METHODS, authenticate_session, require_same_origin
@@ -216,6 +217,7 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
         current_page=find_page(console_request.path),
         waiting=console_request.waiting,
         notice=NOTICES.get(console_request.query_value("notice"), ""),
+        added_id=parse_id(console_request.query_value("added")),
         has_role=console_request.has_role,
         **values,
     )

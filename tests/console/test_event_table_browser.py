@@ -76,6 +76,10 @@ class Effort:
         self.interactions += 1
         self.page.click(selector)
 
+    def fill(self, selector: str, text: str) -> None:
+        self.interactions += 1
+        self.page.fill(selector, text)
+
     def press(self, key: str) -> None:
         self.interactions += 1
         self.page.keyboard.press(key)
@@ -246,3 +250,34 @@ def test_phones_have_a_filter_without_script(town: Town, chromium: Browser) -> N
     with open_table(chromium, town, width=390, script=False) as page:
         page.get_by_role("button", name="Filter").first.click()
         assert page.locator("#search").is_visible()
+
+
+# One line to add an event.
+
+
+def test_an_event_is_added_in_two_interactions(town: Town, chromium: Browser) -> None:
+    with open_table(chromium, town) as page:
+        page.goto(f"{town.server.base_url}/console/")
+        effort = Effort(page)
+        effort.fill("#quick-line", "Quiz of the year 24 Nov 2031 8pm Town Hall free #concerts")
+        parts = page.locator(".quick-parts button")
+        parts.nth(4).wait_for()
+        assert parts.all_inner_texts() == ["24 Nov 2031 ×", "8pm ×", "Town Hall ×", "Free ×", "#Concerts ×"]
+        assert find_violations(page) == []
+        effort.press("Enter")
+        page.wait_for_url("**/console/?added=*")
+        assert effort.interactions == 2
+        assert town.count("draft", "Quiz of the year") == 1
+        page.get_by_role("link", name="Open the event").click()
+        assert page.input_value("#venue") == "Town Hall"
+
+
+def test_a_part_is_removed_and_the_event_published_by_keyboard(town: Town, chromium: Browser) -> None:
+    with open_table(chromium, town) as page:
+        page.fill("#quick-line", "Night of the museums 25 Nov 2031 8pm Town Hall")
+        page.get_by_role("button", name="Remove Town Hall").click()
+        page.get_by_role("button", name="Remove Town Hall").wait_for(state="detached")
+        assert page.input_value("#quick-line") == "Night of the museums 25 Nov 2031 8pm"
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url("**/console/events?added=*")
+        assert town.count("publish", "Night of the museums") == 1

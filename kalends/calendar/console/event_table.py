@@ -9,6 +9,7 @@ from starlette.responses import Response
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.bulk_edit import list_actions
+from kalends.calendar.console.quick_entry import describe_form
 from kalends.calendar.console.table_filters import (
     PAGE_SIZES,
     PATH,
@@ -187,6 +188,7 @@ async def show_events(console_request: ConsoleRequest) -> Response:
         review=build_rows(console_request, data.review),
         data=data,
         **_describe_pages(filter_, data.page),
+        **describe_form(console_request),
         **choices,
         **values,
     )

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.event_table import build_rows
+from kalends.calendar.console.quick_entry import describe_form
 from kalends.calendar.console.table_filters import TableFilter, find_week, make_params
 from kalends.calendar.operations import duplicates, event_queries
 from kalends.calendar.operations.duplicates import OtherEvent
@@ -69,6 +70,7 @@ async def show_today(console_request: ConsoleRequest) -> Response:
     return show(
         console_request,
         "today.html",
+        **describe_form(console_request),
         today=locale.long_day(today),
         waiting_events=waiting,
         lacking=lacking,

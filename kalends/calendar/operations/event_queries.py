@@ -5,6 +5,7 @@ The event table is a list with other filters, fewer columns and longer pages. It
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Final, LiteralString
 
 from kalends.accounts.storage import user_tables
@@ -177,6 +178,24 @@ async def has_events(context: OperationContext, author: int | None) -> bool:
         Sql("SELECT EXISTS (SELECT FROM events r WHERE r.site_id = ?", context.transaction.site.id) + own + Sql(")")
     )
     return bool(found)
+
+
+async def find_length(context: OperationContext, title: str) -> timedelta | None:
+    """Return how long the last event with this title was, or None if there is none with a length."""
+    folded = fold(title)
+    if not folded:
+        return None
+    length: timedelta | None = await context.transaction.fetch_value(
+        Sql(
+            """SELECT r.end_utc - r.start_utc FROM events r
+                WHERE r.site_id = ? AND r.search_text LIKE ? AND split_part(r.search_text, E'\\n', 1) = ?
+                    AND r.end_utc > r.start_utc AND NOT r.all_day AND""",
+            *(context.transaction.site.id, like_pattern(folded), folded),
+        )
+        + permissions.readable_condition(context.actor)
+        + Sql("ORDER BY r.start_utc DESC LIMIT 1")
+    )
+    return length
 
 
 async def list_category_choices(context: OperationContext) -> list[tuple[int, str]]:
