@@ -286,6 +286,47 @@ def test_changed_choice_is_refused(author: ConsoleClient, source: ImageSource, c
     assert "there is no event on the page." in response.text
 
 
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"title": "A\0B", "description": "\0"}, 200),
+        ({"title": {"a": 1}, "cost": [1], "repeat": "x", "categories": "x", "author": "0", "slug": "x"}, 200),
+        ({"start_date": 5, "end_date": "now", "all_day": None}, 200),
+        ({"start_date": "2027-05-01 10:00:00+02:00", "timezone": "Nowhere"}, 400),
+        ({"image": "javascript:alert(1)"}, 400),
+    ],
+)
+def test_changed_values_of_a_choice_are_read_as_texts(
+    author: ConsoleClient, source: ImageSource, changes: dict[str, Any], status: int
+) -> None:
+    source.files["/page"] = (PAGES / "festival.html").read_bytes()
+    *_, fields = list_choices(submit(author, source.url("/page"))).values()
+    chosen = json.loads(fields["chosen"])
+    *places, event = chosen["parsed"]["records"]
+    for links in (
+        {},
+        {"venue": []},
+        {"venue": ["x"], "categorie": ["y"]},
+        {"venue": [place["identity"] for place in places]},
+    ):
+        event |= {
+            "values": {**event["values"], **changes},
+            "links": links,
+            "warnings": [{"$message": "{a}", "values": {}}],
+        }
+        response = author.post(PATH, {**fields, "chosen": json.dumps(chosen)})
+        assert response.status_code == status
+        assert "javascript:" not in response.text
+    assert author.post(PATH, {**fields, "url": "javascript:alert(1)"}).status_code == 400
+
+
+def test_text_that_postgresql_cannot_store_is_removed(
+    app: RunningApp, author: ConsoleClient, source: ImageSource
+) -> None:
+    page = submit(author, serve(source, name="Spring\0 fair", location="Hall\0 1", organizer="Band\0"))
+    assert read_saved(app, save(author, page))["title"] == "Spring fair"
+
+
 def test_choice_shows_warnings_but_does_not_send_them(author: ConsoleClient, source: ImageSource) -> None:
     events = [{"@type": "Event", "name": name, "startDate": start} for name, start in (("A", "soon"), ("B", ""))]
     source.files["/page"] = with_json(json.dumps(events))

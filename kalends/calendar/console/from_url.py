@@ -21,6 +21,7 @@ from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.limits import Limit
 from kalends.core.messages import Message
 from kalends.core.times import DateTimeInput, format_datetime, format_offset, offset_of, resolve, to_utc
+from kalends.core.urls import read_website
 from kalends.core.zones import read_zone
 from kalends.imports.operations.import_rows import load_places
 from kalends.imports.rules.import_places import StoredPlace
@@ -30,6 +31,11 @@ from kalends.rendering.page_locale import PageLocale
 PATH: Final = f"{PREFIX}/events/from-url"
 # Pages that an account may have fetched: 20 at once, then one every 3 seconds.
 PAGE_LIMIT: Final = Limit(burst=20, seconds=3)
+# Parameters that a web page supplies.
+FIELDS: Final = (
+    *("title", "description", "start_date", "end_date", "all_day", "timezone", "image", "website", "online_url"),
+    *("ticket_url", "cost", "currency_code", "event_status"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +58,10 @@ async def open_page(console_request: ConsoleRequest) -> Response:
     url = console_request.form_text("url").strip()
     try:
         if chosen := console_request.form_text("chosen"):
-            parsed = _decode_chosen(chosen)
+            url, parsed = read_website(url), _decode_chosen(chosen)
         else:
             url, parsed = await _fetch_page(console_request, url)
+        return await _show_events(console_request, url, parsed)
     except InvalidValue as error:
         refused = errors.invalid_params({"url": errors.for_param("url", error.message)})
         return _show_address(console_request, url, error=refused)
@@ -62,6 +69,10 @@ async def open_page(console_request: ConsoleRequest) -> Response:
         if error.status != 429:
             raise
         return _show_address(console_request, url, error=error)
+
+
+async def _show_events(console_request: ConsoleRequest, url: str, parsed: ParsedSource) -> Response:
+    """Show the form with the only event, or a list to choose from."""
     events = [record for record in parsed.records if record.kind == "events"]
     if len(events) != 1:
         return _show_address(console_request, url, events=_list_found(parsed, events, make_locale(console_request)))
@@ -106,6 +117,8 @@ def _decode_chosen(text: str) -> ParsedSource:
     """Decode the event that the form of the list contains, without its warnings, which the list has shown."""
     try:
         parsed = decode_source(orjson.loads(text)["parsed"])
+        (event,) = (record for record in parsed.records if record.kind == "events")
+        read_website(event.values.get("image"))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidValue("there is no event on the page.") from None
     return ParsedSource([replace(record, warnings=()) for record in parsed.records])
@@ -123,8 +136,9 @@ def _list_found(parsed: ParsedSource, events: Sequence[ImportedRecord], locale: 
 
 def _find_places(parsed: ParsedSource, event: ImportedRecord) -> dict[str, ImportedRecord]:
     by_key = {(record.kind, record.identity): record for record in parsed.records}
-    linked = {name: by_key.get((f"{name}s", identity)) for name, (identity, *_) in event.links.items()}
-    return {name: record for name, record in linked.items() if record is not None}
+    linked = {name: event.links.get(name) for name in ("venue", "organizer")}
+    found = {name: by_key.get((f"{name}s", identities[0])) for name, identities in linked.items() if identities}
+    return {name: record for name, record in found.items() if record is not None}
 
 
 def _describe_start(values: Mapping[str, Any], locale: PageLocale) -> str:
@@ -144,12 +158,12 @@ async def _make_values(
     site, warnings = context.transaction.site, list[Message]()
     values = make_new_values(site)
     values.start_time = values.end_time = ""
-    raw = {**event.values, **localize_times(event.values, site.timezone)}
-    values.image_url = str(raw.pop("image", ""))
-    code = str(raw.pop("currency_code", ""))
+    raw = {name: _to_field(event.values[name]) for name in FIELDS if name in event.values}
+    values.image_url = raw.pop("image", "")
+    code = raw.pop("currency_code", "")
     if code and code != site.currency_code:
         raw |= {"currency_code": code, "currency_symbol": locale.locale.currency_symbols.get(code, code)}
-    overlay(values, {name: "true" if value is True else str(value) for name, value in raw.items()})
+    overlay(values, {**raw, **localize_times(raw, site.timezone)})
     for name, place in _find_places(parsed, event).items():
         match = (await load_places(context.transaction, place.kind)).find(place.values)
         if match is not None and not _may_see(context, match[0]):
@@ -157,7 +171,7 @@ async def _make_values(
         if match is not None and match[1]:
             setattr(values, name, [Pick(match[0].name, match[0].record_id)])
             continue
-        setattr(values, f"new_{name}", {field: str(value) for field, value in place.values.items()})
+        setattr(values, f"new_{name}", {field: _to_field(value) for field, value in place.values.items()})
         if match is not None:
             warnings.append(
                 Message(
@@ -167,6 +181,11 @@ async def _make_values(
                 )
             )
     return values, warnings
+
+
+def _to_field(value: object) -> str:
+    # PostgreSQL cannot store U+0000.
+    return "true" if value is True else str(value).replace("\0", "")
 
 
 def _may_see(context: OperationContext, place: StoredPlace) -> bool:
@@ -182,7 +201,7 @@ def localize_times(values: Mapping[str, Any], site_zone: str) -> dict[str, str]:
     start = read_absolute(values.get("start_date"))
     if start is None or start.is_date_only:
         return {}
-    zone = str(values.get("timezone") or site_zone)
+    zone = read_zone(str(values.get("timezone") or site_zone))
     if start.offset and "timezone" not in values and offset_of(to_utc(start, zone), zone) != start.offset:
         zone = read_zone(f"UTC{format_offset(start.offset)}")
     found = {"timezone": zone}
