@@ -209,8 +209,11 @@ def _read_times(page: PageData, event: Node, warnings: list[Message]) -> Node:
 def _read_moment(page: PageData, value: Any, warnings: list[Message]) -> Moment | None:
     text = _FRACTION.sub("", read_text(value))
     try:
-        return read_moment(text, page.order)
-    except InvalidValue:
+        moment = read_moment(text, page.order)
+        if moment is not None:
+            _to_instant(moment, moment)
+        return moment
+    except (InvalidValue, ValueError):  # the offset may be impossible
         warnings.append(Message("The date “{date}” can’t be read.", date=text[:50]))
         return None
 
