@@ -18,7 +18,7 @@ from kalends.adapters.tracing import Tracer
 from kalends.api.api_handler import handle_api_request, redirect_to_document
 from kalends.api.description import reference
 from kalends.api.wordpress.wordpress_routes import CORE
-from kalends.bootstrap import open_database, open_library, open_replica, open_tracer
+from kalends.bootstrap import open_database, open_library, open_page_reader, open_replica, open_tracer
 from kalends.calendar.access.caching import EventFragments
 from kalends.console.console_rendering import serve_console
 from kalends.console.console_request import PREFIX as CONSOLE, ConsoleRequest
@@ -499,6 +499,7 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
             trusted_proxies=tuple(read_network(text) for text in settings.trusted_proxies),
             origins=settings.cors_origins,
             library=open_library(settings),
+            page_reader=open_page_reader(settings),
             media_url=settings.media_url,
             max_daily_records=settings.max_records_per_day,
             trash_days=settings.trash_days,

@@ -14,6 +14,7 @@ from kalends.settings import Settings
 if TYPE_CHECKING:
     from kalends.adapters.tracing import Tracer
     from kalends.fleet.storage.replica import Replica
+    from kalends.imports.operations.page_reader import PageReader
     from kalends.imports.operations.sources import Tools
     from kalends.media.adapters.library import Library
     from kalends.store.database import Options
@@ -59,6 +60,13 @@ def open_import_tools(settings: Settings, library: "Library | None" = None) -> "
 
     fetcher = make_fetcher([read_allowed_network(text) for text in settings.fetch_allowed_networks])
     return Tools(ImportWorker(), fetcher, library, find_candidates)
+
+
+def open_page_reader(settings: Settings) -> "PageReader":
+    from kalends.core.egress import read_allowed_network
+    from kalends.imports.operations.page_reader import PageReader
+
+    return PageReader([read_allowed_network(text) for text in settings.fetch_allowed_networks])
 
 
 def open_tracer(settings: Settings) -> "Tracer | None":

@@ -6,7 +6,16 @@ from kalends.accounts.console import account_page, people_pages, sign_in
 from kalends.api import batch
 from kalends.api.description import error_codes
 from kalends.calendar.api import CHANGES_ROUTE, HISTORY_ROUTES, PAIR_ROUTE, ROUTES
-from kalends.calendar.console import bulk_edit, cancelling, event_table, form_scripts, form_views, quick_entry, today
+from kalends.calendar.console import (
+    bulk_edit,
+    cancelling,
+    event_table,
+    form_scripts,
+    form_views,
+    from_url,
+    quick_entry,
+    today,
+)
 from kalends.console import history_views, record_views, site_settings
 from kalends.console.console_request import ConsoleRoute
 from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, Router
@@ -65,6 +74,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *quick_entry.ROUTES,
     *cancelling.ROUTES,
     *form_views.ROUTES,
+    *from_url.ROUTES,
     *form_scripts.SCRIPT_ROUTES,
     *form_scripts.PREVIEW_ROUTES,
     *series_preview.ROUTES,

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from ipaddress import ip_address
 from typing import Any, BinaryIO, Final
@@ -33,11 +33,12 @@ MAX_VALIDATOR_LENGTH: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """The status, the headers with lowercase names, and the number of bytes written."""
+    """The status, the headers with lowercase names, the number of bytes written, and the URL after redirects."""
 
     status: int
     headers: Mapping[str, str]
     size: int
+    url: str = ""
 
     def validator(self, name: str) -> str:
         """Return a validator header's value for the next request; "" if it cannot be sent back."""
@@ -121,7 +122,7 @@ class Fetcher:
             into.truncate()
             response = await self._request(target, into, limit, headers)
             if response.status not in REDIRECT_STATUSES or "location" not in response.headers:
-                return response
+                return replace(response, url=url)
             url = egress.read_redirect(target, response.headers["location"])
         raise InvalidValue("too many redirects (maximum {maximum}).", maximum=MAX_REDIRECTS)
 

@@ -19,7 +19,7 @@ from kalends.core.words import suggest
 from kalends.http import bodies
 from kalends.http.auth import find_new_passwords, hash_new_passwords
 from kalends.http.bodies import COMMON_NAMES, STRICT, RawParams, is_strict, list_ignored
-from kalends.http.request import ApiRequest
+from kalends.http.request import ApiRequest, RequestContext
 from kalends.http.router import Endpoint
 from kalends.media.adapters.library import FetchResult, Library, StoredImage
 from kalends.media.images import PendingFetch, find_unfetched
@@ -113,20 +113,20 @@ async def store_upload(api_request: ApiRequest, endpoint: Endpoint, library: Lib
 
 
 async def fetch_images(
-    api_request: ApiRequest, site_id: int, urls: list[str]
+    context: RequestContext[Any], site_id: int, urls: list[str]
 ) -> dict[str, FetchResult | InvalidValue]:
     """Fetch the images that are not in the library yet, and return a result for each URL.
 
     An invalid image is a result too, because the operation reports it with the parameter name.
     """
-    library = api_request.state.library
-    if library is None or not urls or not permissions.may_publish(api_request.actor):
+    library = context.state.library
+    if library is None or not urls or not permissions.may_publish(context.actor):
         return {}
     if len(urls) > MAX_IMAGE_URLS:
         raise errors.invalid("image", "must have at most {maximum} image URLs per request.", maximum=MAX_IMAGE_URLS)
-    async with api_request.transaction() as tx:
+    async with context.transaction() as tx:
         pending = await find_unfetched(tx, urls)
-    owner = (site_id, api_request.actor.user_id)
+    owner = (site_id, context.actor.user_id)
     results = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in pending])
     fetched: dict[str, FetchResult | InvalidValue] = {}
     for row, result in zip(pending, results, strict=True):

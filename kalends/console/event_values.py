@@ -33,7 +33,7 @@ _ORDER: Final = tuple(
 )
 # Other form fields: text inputs and checkboxes.
 TEXTS: Final = (
-    *("title", "timezone", "description", "slug", "author", "tags", "image"),
+    *("title", "timezone", "description", "slug", "author", "tags", "image", "image_url"),
     *("start_day", "start_time", "start_offset", "end_day", "end_time", "end_offset"),
     *("publish_day", "publish_time", "new_password", "image_alt", "focus_x", "focus_y"),
 )
@@ -80,6 +80,7 @@ class EventValues:
     new_password: str = ""
     clear_password: bool = False
     image: str = ""
+    image_url: str = ""  # a picture on another site, fetched when the event is saved
     image_alt: str = ""
     focus_x: str = CENTER
     focus_y: str = CENTER

@@ -30,6 +30,7 @@ from kalends.http.bodies import Corrections
 from kalends.http.cache import TouchedTags
 from kalends.http.health import WorkerWatch
 from kalends.http.router import Endpoint, Interface, Route
+from kalends.imports.operations.page_reader import PageReader
 from kalends.media.adapters.library import Library
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -190,6 +191,7 @@ class AppState:
     trusted_proxies: tuple[IpNetwork, ...] = ()
     origins: tuple[str, ...] = ()  # origins whose scripts may read responses
     library: Library | None = None
+    page_reader: PageReader = field(default_factory=PageReader)
     media_url: str = ""
     feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
     max_daily_records: int = 0

@@ -278,11 +278,16 @@ GUESS_LIMIT: Final = Limit(burst=20, seconds=6)
 
 async def count_guess(tx: Transaction, client_ip: str) -> None:
     """Count a password as wrong before checking it; raise 429 after too many recent guesses."""
-    subject = _subject(client_ip)
-    if await user_tables.count_attempt(tx, subject, GUESS_LIMIT.burst, GUESS_LIMIT.seconds):
-        return
+    if seconds := await count_attempt(tx, _subject(client_ip), GUESS_LIMIT):
+        raise errors.too_many_attempts(seconds)
+
+
+async def count_attempt(tx: Transaction, subject: str, limit: Limit) -> int:
+    """Count an attempt, or return the seconds until the next one is allowed."""
+    if await user_tables.count_attempt(tx, subject, limit.burst, limit.seconds):
+        return 0
     (failure,) = (await user_tables.find_failures(tx, [subject])).values()
-    raise errors.too_many_attempts(max(1, seconds_to_wait(GUESS_LIMIT, *failure, tx.now)))
+    return max(1, seconds_to_wait(limit, *failure, tx.now))
 
 
 async def has_passwords(tx: Transaction) -> bool:

@@ -210,7 +210,7 @@ def find_open_problems(values: EventValues) -> dict[str, Message]:
 def find_missing(values: EventValues) -> list[str]:
     has_place = any(pick.name for pick in values.venue) or values.new_venue.get("venue") or values.plain["online_url"]
     is_present = {
-        "image": values.image not in ("", "0"),
+        "image": values.image not in ("", "0") or values.image_url,
         "description": values.description.strip(),
         "venue": has_place,
         "end_date": values.all_day or (values.end_time and values.end_time != values.start_time) or values.end_day,
@@ -312,6 +312,14 @@ class Choices:
     venue: Choice | None  # the first chosen venue, for the map
 
 
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """The web page that a new event was read from, and what the user should know about its data."""
+
+    url: str
+    warnings: Sequence[Message]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
     values: EventValues
@@ -327,6 +335,7 @@ class FormPage:
     shows_library: bool = False
     shows_repeat: bool = False
     status: int = 200
+    source: WebPage | None = None
 
     @property
     def record_id(self) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 
+from kalends.api.api_request import fetch_images, find_image_urls
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.form_page import KIND, LABELS, FormPage, load_linked, resolve_names
@@ -32,6 +33,7 @@ from kalends.core.params import RepeatedValues, parse_id, read_params
 from kalends.http import bodies
 from kalends.http.bodies import FIELD, MULTIPART, FormLimits, Upload, parse_nested, read_upload
 from kalends.media.adapters.library import Library, StoredImage
+from kalends.media.images import resolve_image_url
 from kalends.media.operations import create_media
 from kalends.store import Row
 
@@ -150,6 +152,16 @@ async def add_picture(console_request: ConsoleRequest, image: StoredImage, raw: 
         await tx.lock_site(console_request.actor.user_id)
         context = replace(console_request.make_context(tx, values), upload=image)
         return int((await create_media(MEDIA, context)).body["id"])
+
+
+async def fetch_picture(console_request: ConsoleRequest, url: str) -> int:
+    """Fetch a picture from another site unless the media library has it, and return its ID."""
+    values = read_params(EVENTS.fields, {"image": url}, update=True)
+    fetched = await fetch_images(console_request, console_request.site.id, find_image_urls(EVENTS, values))
+    async with console_request.write() as tx:
+        await tx.lock_site(console_request.actor.user_id)
+        context = replace(console_request.make_context(tx), fetched_images=fetched)
+        return int((await resolve_image_url(context, values))["image"])
 
 
 # Submitted forms become unsaved changes, so users lose nothing if they go back from the scope page.

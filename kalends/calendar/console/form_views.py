@@ -22,7 +22,14 @@ from kalends.calendar.console.form_page import (
     show_form_again,
 )
 from kalends.calendar.console.form_scripts import preview_unsaved, show_preview_error
-from kalends.calendar.console.form_submission import Submission, add_picture, keep_form, load_submission, read_form
+from kalends.calendar.console.form_submission import (
+    Submission,
+    add_picture,
+    fetch_picture,
+    keep_form,
+    load_submission,
+    read_form,
+)
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.series_kind import SERIES
@@ -153,6 +160,8 @@ async def _save(
     if picture is not None:
         image_params = submission.find_image_params()
         submission.values.image = str(await add_picture(console_request, picture, image_params))
+    elif submission.values.image_url and submission.values.image in ("", "0"):
+        submission.values.image = str(await fetch_picture(console_request, submission.values.image_url))
     params = submission.find_params()
     if action in STATUSES:
         params["status"] = STATUSES[action]

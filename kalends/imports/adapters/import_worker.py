@@ -1,4 +1,4 @@
-"""Runs import_worker_main.py, which parses a calendar or table in a separate process."""
+"""Runs import_worker_main.py, which parses a calendar, table or web page in a separate process."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ COMMAND: Final = (sys.executable, "-I", "-m", "kalends.imports.adapters.import_w
 LIMITS: Final = Limits(megabytes=512, file_megabytes=64, cpu_seconds=30, timeout=600.0, niceness=5)
 LOG: Final = logging.getLogger(__name__)
 
-type Format = Literal["ical", "csv", "xlsx", "ods", "xls"]
+type Format = Literal["ical", "csv", "xlsx", "ods", "xls", "html"]
 type Options = Mapping[str, Any]
 
 
@@ -35,14 +35,14 @@ class ParsedTable:
 
 
 class ImportWorker:
-    def __init__(self, max_concurrent: int = 1) -> None:
-        self._process = SandboxedProcess(COMMAND, LIMITS, max_concurrent)
+    def __init__(self, max_concurrent: int = 1, limits: Limits = LIMITS) -> None:
+        self._process = SandboxedProcess(COMMAND, limits, max_concurrent)
 
     async def parse(self, path: Path, file_format: Format, options: Options) -> ParsedSource:
         """Parse a file. Raise InvalidValue if the file cannot be read at all; unreadable parts become rejections.
 
-        See `read_calendar` for calendar options; `now` is the current time by default. Table options are `columns`,
-        which maps column headers to fields, and `defaults`.
+        See `read_calendar` for calendar options, and `read_page` for page options; `now` is the current time by
+        default. Table options are `columns`, which maps column headers to fields, and `defaults`.
         """
         return _decode((await self._run_job(path, file_format, options))["parsed"])
 

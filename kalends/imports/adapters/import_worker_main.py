@@ -1,4 +1,4 @@
-"""A separate program that parses one calendar or table within memory and time limits.
+"""A separate program that parses one calendar, table or web page within memory and time limits.
 
 The job and the result are JSON. The program has no environment, network connections or database access, so a
 malicious file can compromise only this process. Libraries are imported only after the limits are set.
@@ -38,6 +38,10 @@ def parse(path: Path, file_format: str, options: dict[str, Any]) -> dict[str, ob
         from kalends.imports.rules.ical_calendar import read_calendar
 
         return {"parsed": read_calendar(path.read_bytes(), options)}
+    if file_format == "html":
+        from kalends.imports.rules.web_page import read_page
+
+        return {"parsed": read_page(path.read_bytes(), options)}
     read_table = import_module("kalends.imports.adapters.table_reader").read_table
     columns, parsed, preview = read_table(path, file_format, options.get("columns"), options.get("defaults") or {})
     return {"parsed": parsed, "columns": columns, "preview": preview}

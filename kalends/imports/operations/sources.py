@@ -101,6 +101,8 @@ class FetchedFile:
     sha256: bytes
     etag: str
     last_modified: str
+    url: str = ""  # after redirects
+    content_type: str = ""
 
 
 def make_fetcher(allowed_networks: Sequence[AllowedNetwork] = ()) -> "Fetcher":
@@ -124,16 +126,23 @@ def read_source_url(text: str) -> str:
 
 
 async def fetch_file(
-    fetcher: "Fetcher", url: str, etag: str, last_modified: str, into: BinaryIO
+    fetcher: "Fetcher",
+    url: str,
+    etag: str,
+    last_modified: str,
+    into: BinaryIO,
+    *,
+    limit: int = MAX_BYTES,
+    accept: str = ACCEPT,
 ) -> FetchedFile | None:
     """Fetch a file into `into`. Return None if the validators show that the file is unchanged.
 
     Raise InvalidValue if fetching is not allowed or fails. Error messages never contain anything that the server
     sent.
     """
-    headers = {"Accept": ACCEPT, **make_validators(etag, last_modified)}
+    headers = {"Accept": accept, **make_validators(etag, last_modified)}
     begun = time.perf_counter()
-    response = await fetcher.get(read_source_url(url), into, limit=MAX_BYTES, headers=headers)
+    response = await fetcher.get(read_source_url(url), into, limit=limit, headers=headers)
     seconds = time.perf_counter() - begun
     if response.status == 304 and (etag or last_modified):
         return None
@@ -143,16 +152,17 @@ async def fetch_file(
             status=response.status,
             seconds=f"{seconds:.1f}",
         )
-    size, sha256 = await asyncio.to_thread(_finish, response, into)
-    return FetchedFile(size, sha256, response.validator("etag"), response.validator("last-modified"))
+    size, sha256 = await asyncio.to_thread(_finish, response, into, limit)
+    validators = response.validator("etag"), response.validator("last-modified")
+    return FetchedFile(size, sha256, *validators, response.url, response.headers.get("content-type", ""))
 
 
-def _finish(response: "FetchResponse", into: BinaryIO) -> tuple[int, bytes]:
+def _finish(response: "FetchResponse", into: BinaryIO, limit: int) -> tuple[int, bytes]:
     """Decompress the file if necessary; return its size and hash."""
     if response.size == 0:
         raise InvalidValue("the remote server sent an empty file.")
     if _is_compressed(response, into):
-        _decompress(into)
+        _decompress(into, limit)
     into.seek(0)
     content = into.read()
     into.seek(0)
@@ -171,7 +181,7 @@ def _is_compressed(response: "FetchResponse", into: BinaryIO) -> bool:
     return encoding in ("gzip", "x-gzip", "deflate") or into.read(2) == _GZIP
 
 
-def _decompress(into: BinaryIO) -> None:
+def _decompress(into: BinaryIO, limit: int) -> None:
     """Decompress the content in place. Limit the size, because a small file can be a decompression bomb."""
     into.seek(0)
     compressed, output = into.read(), bytearray()
@@ -181,8 +191,8 @@ def _decompress(into: BinaryIO) -> None:
         while pending and not decompressor.eof:
             output += decompressor.decompress(pending, _CHUNK)
             pending = decompressor.unconsumed_tail
-            if len(output) > MAX_BYTES:
-                raise InvalidValue("exceeds {limit} bytes after decompression.", limit=MAX_BYTES)
+            if len(output) > limit:
+                raise InvalidValue("exceeds {limit} bytes after decompression.", limit=limit)
     except zlib.error:
         raise _incomplete() from None
     if not decompressor.eof:
