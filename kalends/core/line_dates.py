@@ -50,11 +50,11 @@ class _Day:
 
 def find_when(text: str, language: str, now: datetime, *, month_first: bool) -> When:
     """Find the day and the time in a folded text. `month_first` applies to dates such as 1/2."""
-    clocks = [match for match in _compile_times(language).finditer(text) if _rate(match) is not None]
-    days = _find_days(text, language, now.date(), clocks, month_first=month_first)
-    day, clock = _choose(text, days, clocks)
-    start, end = _read_times(clock, is_evening=day is not None and day.is_evening) if clock else (None, None)
-    time_span = clock.span() if clock else None
+    stated = [match for match in _compile_times(language).finditer(text) if _rate(match) is not None]
+    days = _find_days(text, language, now.date(), stated, month_first=month_first)
+    day, hours = _choose(text, days, stated)
+    start, end = _read_times(hours, is_evening=day is not None and day.is_evening) if hours else (None, None)
+    time_span = hours.span() if hours else None
     if day is None:
         return When(None, None, start, end, None, time_span)
     is_past = day.weekday and start and datetime.combine(day.first, start) < now
@@ -62,22 +62,22 @@ def find_when(text: str, language: str, now: datetime, *, month_first: bool) -> 
     return When(day.first + wait, day.last and day.last + wait, start, end, day.span, time_span)
 
 
-def _choose(text: str, days: Sequence[_Day], clocks: Sequence[Match]) -> tuple[_Day | None, Match | None]:
+def _choose(text: str, days: Sequence[_Day], stated: Sequence[Match]) -> tuple[_Day | None, Match | None]:
     """Return the day and the time with the highest rank."""
     ranks: dict[tuple[int, ...], tuple[_Day | None, Match | None]] = {(-1,): (None, None)}
-    for day, clock in product((*days, None), (*clocks, None)):
-        spans = sorted((day.span if day else (0, 0), clock.span() if clock else (0, 0)))
-        if day and clock and spans[1][0] < spans[0][1]:
+    for day, hours in product((*days, None), (*stated, None)):
+        spans = sorted((day.span if day else (0, 0), hours.span() if hours else (0, 0)))
+        if day and hours and spans[1][0] < spans[0][1]:
             continue
-        touches = bool(day and clock and _BETWEEN.fullmatch(text, spans[0][1], spans[1][0]))
+        touches = bool(day and hours and _BETWEEN.fullmatch(text, spans[0][1], spans[1][0]))
         edges = count_edges(text, day.span) if day else 0
-        sureness = clock and _rate(clock)
+        sureness = hours and _rate(hours)
         # Between other words, `mar` is the sea. A loose number is a time only beside a day.
         is_word = day and day.weekday in forms.ALSO_WORDS and not edges
         if not touches and (is_word or sureness == 0):
             continue
         of_day = (1, day.is_date, touches, edges, day.span[0]) if day else (0, 0, 0, 0, 0)
-        ranks[*of_day, sureness or 0, clock.start() if clock else -1] = (day, clock)
+        ranks[*of_day, sureness or 0, hours.start() if hours else -1] = (day, hours)
     return ranks[max(ranks)]
 
 
@@ -167,12 +167,12 @@ def _compile_days(language: str) -> tuple[re.Pattern[str], ...]:
     )
 
 
-def _find_days(text: str, language: str, today: date, clocks: Sequence[Match], *, month_first: bool) -> list[_Day]:
+def _find_days(text: str, language: str, today: date, stated: Sequence[Match], *, month_first: bool) -> list[_Day]:
     """Return the days in the order of the text. A weekday and its date, or two dates of a range, become one."""
     words, *patterns = _compile_days(language)
     matches = [match for pattern in patterns for match in pattern.finditer(text)]
     dates = [day for match in matches if (day := _read_date(match, language, today, month_first=month_first))]
-    taken = [*(day.span for day in dates), *(clock.span() for clock in clocks)]
+    taken = [*(day.span for day in dates), *(hours.span() for hours in stated)]
     free = [match for match in words.finditer(text) if not _overlaps(match, taken)]
     numbers = [_NUMBER.match(text, match.end()) for match in free]
     found = [
@@ -269,12 +269,12 @@ def _compile_times(language: str) -> re.Pattern[str]:
     left, right = _find_number_edges(language)
     stated, loose = either(forms.TIME_CONNECTORS), either(forms.LOOSE_CONNECTORS)
     return re.compile(
-        rf"{left}(?:(?P<stated>{stated})|(?P<loose>{loose}))?{_make_clock(1, language)}"
-        rf"(?:{_join(forms.TO)}{_make_clock(2, language)})?(?:\s?(?:から|まで|[〜~]|開演|開始|-\s?late))?{right}"
+        rf"{left}(?:(?P<stated>{stated})|(?P<loose>{loose}))?{_make_time(1, language)}"
+        rf"(?:{_join(forms.TO)}{_make_time(2, language)})?(?:\s?(?:から|まで|[〜~]|開演|開始|-\s?late))?{right}"
     )
 
 
-def _make_clock(number: int, language: str) -> str:
+def _make_time(number: int, language: str) -> str:
     morning, later = (either(words.split("|")) for words in forms.TIME_PARTS[language])
     part = rf"(?:(?P<am{number}>{morning})|(?P<pm{number}>{later}))"
     before, after = (rf"(?:{part}\s?)?", "") if language == "ja" else ("", rf"(?:\s?{part})?")
@@ -296,22 +296,22 @@ def _rate(match: Match) -> int | None:
 def _read_times(match: Match, *, is_evening: bool) -> tuple[time, time | None]:
     """Read one time, or two. If only one is am or pm, the other follows: 11-1pm begins at 11 am."""
     first, second = ("am" if match[f"am{n}"] else "pm" if match[f"pm{n}"] else "" for n in (1, 2))
-    start = _read_clock(match, 1, first)
+    start = _read_one(match, 1, first)
     if is_evening and not first and 4 < start.hour < 12:
-        first, start = "pm", _read_clock(match, 1, "pm")
+        first, start = "pm", _read_one(match, 1, "pm")
     if match["hour2"] is None and match["noon2"] is None:
         return start, None
-    end = _read_clock(match, 2, second or first)
+    end = _read_one(match, 2, second or first)
     if not second and end <= start and start.hour < 12:
-        end = _read_clock(match, 2, "pm")
+        end = _read_one(match, 2, "pm")
     elif first and not second and end <= start:
-        end = _read_clock(match, 2, "am")
-    if second and not first and (start := _read_clock(match, 1, second)) >= end:
-        start = _read_clock(match, 1, _OTHER_HALF[second])
+        end = _read_one(match, 2, "am")
+    if second and not first and (start := _read_one(match, 1, second)) >= end:
+        start = _read_one(match, 1, _OTHER_HALF[second])
     return start, end
 
 
-def _read_clock(match: Match, number: int, half: str) -> time:
+def _read_one(match: Match, number: int, half: str) -> time:
     if match[f"noon{number}"]:
         return time(12)
     hour = int(match[f"hour{number}"]) % 24

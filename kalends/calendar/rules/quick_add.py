@@ -32,11 +32,11 @@ _PRICE_WORDS: Final = "entry|admission|tickets?|eintritt|entree|entrada|ingresso
 _SIGN: Final = r"(?:[a-z]{0,2}[$€£¥₩₹₺₽₪]|chf|eur|gbp|usd|brl|jpy|kr)"
 _UNIT: Final = rf"(?:{_SIGN}|p(?!\.)|euros?|pounds?|dollars?|reais|franken|円)"
 _AMOUNT: Final = r"\d++(?:[.,]\d++)*+(?:,-)?"
-_CLOCK: Final = rf"\s?(?:[:.]\d|(?:{HOURS})(?!\w))"  # what makes a number a time
+_HOUR: Final = rf"\s?(?:[:.]\d|(?:{HOURS})(?!\w))"  # what makes a number a time
 _COST: Final = re.compile(
     rf"(?<![\w.,])(?:(?:{_PRICE_WORDS}):?\s?)?"
-    rf"(?P<cost>{_SIGN}\s?{_AMOUNT}(?:\s?[-/]\s?{_SIGN}?\s?{_AMOUNT})?(?!{_CLOCK})"
-    rf"|{_AMOUNT}(?:(?:\s?{_UNIT})?\s?[-/]\s?{_AMOUNT})?\s?{_UNIT}(?!\s?{_AMOUNT}(?!{_CLOCK})))(?!\w)"
+    rf"(?P<cost>{_SIGN}\s?{_AMOUNT}(?:\s?[-/]\s?{_SIGN}?\s?{_AMOUNT})?(?!{_HOUR})"
+    rf"|{_AMOUNT}(?:(?:\s?{_UNIT})?\s?[-/]\s?{_AMOUNT})?\s?{_UNIT}(?!\s?{_AMOUNT}(?!{_HOUR})))(?!\w)"
 )
 _TERM: Final = re.compile(r"(?<!\S)#(\w(?:[\w-]*\w)?)")
 _SEAM: Final = re.compile(r"[\s,;:/|、・–—-]*\0[\s,;:./|、・–—\0-]*")
