@@ -99,8 +99,8 @@ def test_run_and_demo(directory: Path) -> None:
             ("Console", console_url),
             ("Documentation", f"{base}/docs"),
             ("API", f"{base}/api/calendar/events/v1"),
-            ("Login", "admin"),
-            ("Password", password),
+            ("API login", "admin"),
+            ("API password", password),
         ]
         assert (directory / "password").stat().st_mode & 0o077 == 0
         api_url = f"{base}/api/calendar/events/v1"
