@@ -89,7 +89,7 @@ def test_run_and_demo(directory: Path) -> None:
         output = read_until(process, "Ctrl+C")
         steps = re.findall(r"^(\w+) .* … \d+\.\d s$", output, re.MULTILINE)
         assert steps == ["Database", "Migration", "Account", "Server"]
-        rows = re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE)
+        rows = re.findall(r"^  (\w+(?: \w+)?)  +(\S.*)$", output, re.MULTILINE)
         base = f"http://localhost:{port}"
         password = (directory / "password").read_text().strip()
         console_url = rows[1][1]
