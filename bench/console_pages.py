@@ -24,6 +24,7 @@ from tests.console.console_client import Page
 
 MAX_MS = 100.0
 MAX_TABLE_MS = 300.0
+MAX_TODAY_MS = 150.0
 TABLE = "/console/events?per_page=500&period=all"
 DRAFT = {"fields": [["title", "Concert"], ["description", "<p>Text of the event.</p>" * 20]]}
 
@@ -87,6 +88,10 @@ def make_cases() -> Iterator[Case]:
         yield Case(name, form.send, form.prepare)
     yield Case("autosave", lambda client, event_id: client.post(f"/console/drafts/events/{event_id}", json=DRAFT))
     yield Case("history", open_page("/console/events/{id}/history"))
+    yield Case("today", open_page("/console/"), max_ms=MAX_TODAY_MS)
+    yield Case("calendar, month", open_page("/console/calendar"))
+    yield Case("calendar, week", open_page("/console/calendar?view=week"))
+    yield Case("one line", open_page("/console/events/quick?line=Concert+Tue+8pm+Town+Hall+free+%23music"))
     yield Case("table of events", open_page("/console/events"))
     yield Case("table, 500 rows", open_page(TABLE), max_ms=MAX_TABLE_MS)
     yield Case("table, 500 drafts", open_page(f"{TABLE}&status=draft"), max_ms=MAX_TABLE_MS)

@@ -8,6 +8,7 @@ from kalends.api.description import error_codes
 from kalends.calendar.api import CHANGES_ROUTE, HISTORY_ROUTES, PAIR_ROUTE, ROUTES
 from kalends.calendar.console import (
     bulk_edit,
+    calendar_page,
     cancelling,
     event_table,
     form_scripts,
@@ -72,6 +73,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *event_table.ROUTES,
     *bulk_edit.ROUTES,
     *quick_entry.ROUTES,
+    *calendar_page.ROUTES,
     *cancelling.ROUTES,
     *form_views.ROUTES,
     *from_url.ROUTES,

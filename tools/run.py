@@ -138,8 +138,8 @@ def _print_addresses(base_url: str, console_url: str, password: str, *, with_tow
         ("Console", console_url),
         ("Documentation", f"{base_url}/docs"),
         ("API", f"{base_url}/api/calendar/events/v1"),
-        ("Login", LOGIN),
-        ("Password", password),
+        ("API login", LOGIN),
+        ("API password", password),
     )
     print("\n" + "\n".join(f"  {name:<14} {value}" for name, value in rows) + "\n")
     print("The address of the console signs you in once, within one hour.")

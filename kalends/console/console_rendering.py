@@ -55,6 +55,7 @@ SECTIONS: Final = (
         N_("Events"),
         (
             Page(N_("All events"), f"{PREFIX}/events"),
+            Page(N_("Calendar"), f"{PREFIX}/calendar"),
             Page(N_("Series"), f"{PREFIX}/series"),
             Page(N_("Trash"), f"{PREFIX}/trash"),
         ),
@@ -166,6 +167,8 @@ NOTICES: Final = {
     "series-created": N_("Saved. The series and its dates are listed here."),
     "dissolved": N_("The dates are now single events. Restore the series to join them again."),
     "undone": N_("Change undone."),
+    "cancelled": N_("The event is cancelled."),
+    "moved": N_("The event is moved."),
     "nothing-selected": N_("Select at least one event."),
     "no-rows-selected": N_("Select at least one row."),
     "plan-discarded": N_("Plan discarded."),
@@ -218,7 +221,7 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
         current_page=find_page(console_request.path),
         waiting=console_request.waiting,
         notice=NOTICES.get(console_request.query_value("notice"), ""),
-        cancelled=_read_cancelled(console_request),
+        undo=_read_undo(console_request),
         added_id=parse_id(console_request.query_value("added")),
         has_role=console_request.has_role,
         **values,
@@ -233,9 +236,9 @@ def show(console_request: ConsoleRequest, template: str, *, status: int = 200, *
     return Response(body, status, headers, media_type=HTML)
 
 
-def _read_cancelled(console_request: ConsoleRequest) -> tuple[int, ...]:
-    """Return the event that `?cancelled=` names, with its revisions before and after; () without one."""
-    numbers = [parse_id(part) for part in console_request.query_value("cancelled").split("-")]
+def _read_undo(console_request: ConsoleRequest) -> tuple[int, ...]:
+    """Return the event of which `?undo=` can undo a change, with its revisions before and after; () without one."""
+    numbers = [parse_id(part) for part in console_request.query_value("undo").split("-")]
     known = tuple(number for number in numbers if number is not None)
     return known if len(numbers) == len(known) == 3 else ()
 

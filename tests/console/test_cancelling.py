@@ -25,8 +25,8 @@ def read(app: RunningApp, event_id: int) -> dict[str, Any]:
 def undo(client: ConsoleClient, location: str) -> Any:
     """Press the button of the notice."""
     page = client.page(location)
-    event_id = location.partition("?cancelled=")[2].partition("-")[0]
-    return client.post(f"/console/events/{event_id}/cancel/undo", {**page.form(), "back": "/console/"})
+    event_id = location.partition("?undo=")[2].partition("-")[0]
+    return client.post(f"/console/events/{event_id}/undo", {**page.form(), "back": "/console/"})
 
 
 def test_one_date_of_a_series_is_cancelled_and_restored(app: RunningApp, editor: ConsoleClient) -> None:
@@ -40,7 +40,7 @@ def test_one_date_of_a_series_is_cancelled_and_restored(app: RunningApp, editor:
         f"/console/events/{events[1]['id']}/cancel", {"back": path, "cancel_reason": "The hall is being painted."}
     )
     location = response.headers["location"]
-    assert location.startswith(f"{path}?cancelled={events[1]['id']}-")
+    assert location.startswith(f"{path}?undo={events[1]['id']}-")
     cancelled = read(app, events[1]["id"])
     assert (cancelled["event_status"], cancelled["status_reason"]) == ("cancelled", "The hall is being painted.")
     assert [read(app, event["id"]) for event in events[2:]] == before[2:]
@@ -54,7 +54,7 @@ def test_one_date_of_a_series_is_cancelled_and_restored(app: RunningApp, editor:
 def test_undo_changes_nothing_after_another_edit(app: RunningApp, editor: ConsoleClient) -> None:
     event = make_event(app.caller("editor"), "Reading")
     location = editor.post(f"/console/events/{event['id']}/cancel").headers["location"]
-    assert location.startswith(f"/console/events/{event['id']}?cancelled=")
+    assert location.startswith(f"/console/events/{event['id']}?undo=")
     app.caller("editor").change("events", event["id"], title="Reading by Ada")
     assert undo(editor, location).status_code == 412
     assert read(app, event["id"])["event_status"] == "cancelled"
@@ -80,4 +80,4 @@ def test_others_may_not_cancel(app: RunningApp) -> None:
 
 @pytest.mark.parametrize("query", ["1", "1-2", "a-b-c", "1-2-3-4", "-1--2--3"])
 def test_an_invalid_notice_is_not_shown(editor: ConsoleClient, query: str) -> None:
-    assert "is cancelled" not in editor.page(f"/console/?cancelled={query}").text
+    assert "/undo" not in editor.page(f"/console/?notice=cancelled&undo={query}").html

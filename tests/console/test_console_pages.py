@@ -38,7 +38,7 @@ RECORD_PAGES = {
 }
 ALL_EVENTS = "/console/events?per_page=500&period=all"
 TABLES = (
-    *("/console/", "/console/events", ALL_EVENTS, "/console/events/new", "/console/venues"),
+    *("/console/", "/console/calendar", "/console/events", ALL_EVENTS, "/console/events/new", "/console/venues"),
     *(
         "/console/series",
         "/console/organizers",

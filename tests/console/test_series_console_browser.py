@@ -263,7 +263,7 @@ def test_one_date_is_cancelled_in_two_interactions(server: Server, browser: Brow
         person.click(".cancel-date summary >> nth=1")
         assert find_violations(page) == []
         person.click(".cancel-date[open] button")
-        page.wait_for_url("**?cancelled=*")
+        page.wait_for_url("**?undo=*")
         assert person.interactions == 2
         assert page.locator(".cancel-date").count() == 3
         page.get_by_role("button", name="Undo").first.click()

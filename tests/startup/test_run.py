@@ -89,7 +89,7 @@ def test_run_and_demo(directory: Path) -> None:
         output = read_until(process, "Ctrl+C")
         steps = re.findall(r"^(\w+) .* … \d+\.\d s$", output, re.MULTILINE)
         assert steps == ["Database", "Migration", "Account", "Server"]
-        rows = re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE)
+        rows = re.findall(r"^  (\w+(?: \w+)?)  +(\S.*)$", output, re.MULTILINE)
         base = f"http://localhost:{port}"
         password = (directory / "password").read_text().strip()
         console_url = rows[1][1]
@@ -99,8 +99,8 @@ def test_run_and_demo(directory: Path) -> None:
             ("Console", console_url),
             ("Documentation", f"{base}/docs"),
             ("API", f"{base}/api/calendar/events/v1"),
-            ("Login", "admin"),
-            ("Password", password),
+            ("API login", "admin"),
+            ("API password", password),
         ]
         assert (directory / "password").stat().st_mode & 0o077 == 0
         api_url = f"{base}/api/calendar/events/v1"

@@ -1,4 +1,4 @@
-"""Cancels an event, such as one date of a series, with an optional reason; the notice afterward undoes it."""
+"""Cancels an event, such as one date of a series, with an optional reason; undoes this, and moves in the calendar."""
 
 from typing import Final
 
@@ -21,11 +21,17 @@ async def cancel(console_request: ConsoleRequest) -> Response:
         row = await fetch_editable_row(EVENTS, console_request.make_context(tx, record_id=record_id))
     before: int = row["revision"]
     outcome = await console_request.perform(update_record, EVENTS, params, record_id=record_id, revision=before)
-    return redirect(f"{_find_back(console_request)}?cancelled={record_id}-{before}-{outcome.revision}")
+    return redirect_with_undo(_find_back(console_request), (record_id, before, outcome.revision or 0), "cancelled")
+
+
+def redirect_with_undo(path: str, change: tuple[int, int, int], notice: str) -> Response:
+    """Redirect to a page that offers to undo a change: its event, and the event's revisions before and after."""
+    joint = "&" if "?" in path else "?"
+    return redirect(f"{path}{joint}undo={'-'.join(map(str, change))}", notice)
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
-    """Restore the revision before the cancellation, unless the event has changed since."""
+    """Restore the revision before a cancellation or move, unless the event has changed since."""
     record_id = int(console_request.path_params["id"])
     before, after = (_read_revision(console_request, name) for name in ("before", "after"))
     async with console_request.write() as tx:
@@ -47,4 +53,4 @@ def _read_revision(console_request: ConsoleRequest, name: str) -> int:
     return revision
 
 
-ROUTES: Final = (ConsoleRoute(f"{_EVENT}/cancel", post=cancel), ConsoleRoute(f"{_EVENT}/cancel/undo", post=undo))
+ROUTES: Final = (ConsoleRoute(f"{_EVENT}/cancel", post=cancel), ConsoleRoute(f"{_EVENT}/undo", post=undo))

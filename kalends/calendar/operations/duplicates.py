@@ -304,6 +304,13 @@ async def find_duplicates(
     ][:MAX_FOUND]
 
 
+async def list_venue_ids(context: OperationContext, event_id: int) -> list[int]:
+    links = Sql(
+        "SELECT venue_id FROM event_venues WHERE site_id = ? AND event_id = ?", context.transaction.site.id, event_id
+    )
+    return [row["venue_id"] for row in await context.transaction.fetch_all(links)]
+
+
 async def find_venue_conflicts(
     context: OperationContext, venue_ids: list[int], start_utc: datetime, end_utc: datetime, own_id: int | None
 ) -> list[OtherEvent]:
