@@ -62,6 +62,8 @@ SHOTS: Final = (
     Shot("event", "event:Harrow Lane"),
     Shot("phone", "/events/list/", 390, 844, dark=True),
     Shot("console-sign-in", "/console/sign-in", height=620),
+    Shot("console-today", "/console/"),
+    Shot("console-calendar", "/console/calendar?view=week"),
     Shot("console-events", "/console/events"),
     Shot("console-event", "/console/events/new", height=1200),
     Shot("console-media", "/console/media"),

@@ -165,9 +165,10 @@ NOTICES: Final = {
     "trashed": N_("Moved to trash."),
     "restored": N_("Restored."),
     "series-created": N_("Saved. The series and its dates are listed here."),
-    "dissolved": N_("The dates are now single events. Restore the series to join them again."),
+    "dissolved": N_("The dates are now single events. They are listed here."),
     "undone": N_("Change undone."),
     "cancelled": N_("The event is cancelled."),
+    "date-cancelled": N_("This one date is cancelled."),
     "moved": N_("The event is moved."),
     "nothing-selected": N_("Select at least one event."),
     "no-rows-selected": N_("Select at least one row."),
@@ -292,7 +293,7 @@ async def _serve(console_request: ConsoleRequest) -> Response:
         async with console_request.transaction() as tx:
             console_request.remember_site(tx.site)
             await authenticate_session(console_request, tx)
-            if request.method in SAFE_METHODS and console_request.has_role(EDITOR):
+            if console_request.has_role(EDITOR):
                 console_request.waiting = await _count_waiting(console_request, tx)
         if elsewhere := _find_other_host(console_request):
             return RedirectResponse(elsewhere, status_code=307)

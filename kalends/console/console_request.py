@@ -191,10 +191,11 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
             return await operation(kind, context)
 
 
-def redirect(path: str, notice: str = "") -> Response:
-    """Redirect to a console page after processing a form; `notice` is a key of `NOTICES`."""
+def redirect(path: str, notice: str = "", element: str = "") -> Response:
+    """Redirect to a console page, or an element of it, after processing a form; `notice` is a key of `NOTICES`."""
     joint = "&" if "?" in path else "?"
-    return RedirectResponse(f"{path}{joint}notice={notice}" if notice else path, status_code=303)
+    url = f"{path}{joint}notice={notice}" if notice else path
+    return RedirectResponse(f"{url}#{element}" if element else url, status_code=303)
 
 
 def safe_next(path: str) -> str:

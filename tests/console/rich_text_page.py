@@ -89,6 +89,7 @@ def render(values: Sequence[str]) -> str:
         site=SITE,
         sections=[],
         notice="",
+        undo=(),
         values=values,
         **context,
     )

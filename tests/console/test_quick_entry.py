@@ -33,9 +33,9 @@ def add(client: ConsoleClient, line: str, action: str = "draft", **fields: str) 
 
 def read_added(app: RunningApp, response: Any) -> dict[str, Any]:
     assert response.status_code == 303, response.text[:500]
-    path, _, event_id = response.headers["location"].partition("?added=")
+    path, _, query = response.headers["location"].partition("?added=")
     assert path == "/console/"
-    return app.caller("editor").read("events", int(event_id))
+    return app.caller("editor").read("events", int(query.partition("&")[0]))
 
 
 def test_a_line_becomes_a_draft(filled: RunningApp, desk: ConsoleClient) -> None:

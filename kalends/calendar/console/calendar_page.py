@@ -87,7 +87,7 @@ async def show_calendar(console_request: ConsoleRequest) -> Response:
         weekdays=locale.weekdays(site.first_weekday),
         weeks=[days[at : at + 7] for at in range(0, len(days), 7)],
         day=day,
-        today_url=f"{PATH}?view={view}",
+        today_url=f"{PATH}?view={view}#today",
         previous_url=f"{PATH}?view={view}&date={previous}",
         next_url=f"{PATH}?view={view}&date={following}",
         here=f"{PATH}?view={view}&date={day}",

@@ -21,13 +21,14 @@ async def cancel(console_request: ConsoleRequest) -> Response:
         row = await fetch_editable_row(EVENTS, console_request.make_context(tx, record_id=record_id))
     before: int = row["revision"]
     outcome = await console_request.perform(update_record, EVENTS, params, record_id=record_id, revision=before)
-    return redirect_with_undo(_find_back(console_request), (record_id, before, outcome.revision or 0), "cancelled")
+    change, notice = (record_id, before, outcome.revision or 0), "date-cancelled" if row["series_id"] else "cancelled"
+    return redirect_with_undo(_find_back(console_request), change, notice)
 
 
 def redirect_with_undo(path: str, change: tuple[int, int, int], notice: str) -> Response:
     """Redirect to a page that offers to undo a change: its event, and the event's revisions before and after."""
     joint = "&" if "?" in path else "?"
-    return redirect(f"{path}{joint}undo={'-'.join(map(str, change))}", notice)
+    return redirect(f"{path}{joint}undo={'-'.join(map(str, change))}", notice, f"event-{change[0]}")
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
@@ -38,7 +39,7 @@ async def undo(console_request: ConsoleRequest) -> Response:
         await tx.lock_site(console_request.actor.user_id)
         context = console_request.make_context(tx, {"revision": before}, record_id=record_id, revision=after)
         await restore_record(EVENTS, context)
-    return redirect(_find_back(console_request), "undone")
+    return redirect(_find_back(console_request), "undone", f"event-{record_id}")
 
 
 def _find_back(console_request: ConsoleRequest) -> str:

@@ -242,6 +242,8 @@ def _read_date(text: str | None, now: datetime, zone: str) -> DateTimeInput | No
 
 # The statuses that actions request. All other actions keep the status.
 STATUSES: Final = {"publish": "publish", "pending": "pending", "draft": "draft", "private": "private"}
+# The notice after saving, by the event's new status; "saved" for others.
+SAVED_NOTICES: Final = {"publish": "published", "future": "scheduled", "pending": "submitted"}
 NEW: Final = ""
 STATUS_LABELS: Final = {NEW: N_("New"), **STATUS_NAMES}
 

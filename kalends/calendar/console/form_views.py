@@ -10,6 +10,7 @@ from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext, Outcome
 from kalends.calendar.console.form_page import (
     KIND,
+    SAVED_NOTICES,
     STATUSES,
     FormPage,
     check_event,
@@ -60,7 +61,6 @@ from kalends.series.rules.repeat import make_params
 
 EVENTS_PATH: Final = f"{PREFIX}/events"
 # Notices after saving an event, by its new status.
-SAVED_NOTICES: Final = {"publish": "published", "future": "scheduled", "pending": "submitted"}
 
 
 async def show_new(console_request: ConsoleRequest) -> Response:

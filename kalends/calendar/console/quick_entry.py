@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from kalends.calendar.access.operation_context import OperationContext
-from kalends.calendar.console.form_page import NEW, FormPage, check_event, list_actions, show_form
+from kalends.calendar.console.form_page import NEW, SAVED_NOTICES, FormPage, check_event, list_actions, show_form
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.operations import event_queries
@@ -84,7 +84,9 @@ async def add_event(console_request: ConsoleRequest) -> Response:
         if error.status >= 500:
             raise
         return _show_entry(console_request, entry, error)
-    return redirect(f"{safe_next(console_request.form_text('back'))}?added={outcome.body['id']}")
+    back = safe_next(console_request.form_text("back"))
+    notice = SAVED_NOTICES.get(outcome.body["status"], "saved")
+    return redirect(f"{back}{'&' if '?' in back else '?'}added={outcome.body['id']}", notice)
 
 
 async def read_entry(console_request: ConsoleRequest, context: OperationContext, line: str) -> QuickEntry:

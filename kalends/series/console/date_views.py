@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -19,6 +20,7 @@ from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
 from kalends.core.params import Param, parse_id
 from kalends.series.api import CONVERT_PARAMS, DATES_PARAMS, DISSOLVE_PARAMS, FIELDS, RESTORE_PARAMS
+from kalends.series.consequences import fetch_series
 from kalends.series.console.series_page import make_options
 from kalends.series.console.series_scopes import describe_own
 from kalends.series.console.series_views import ID, PATH, read_id, show_page
@@ -41,7 +43,14 @@ async def restore(console_request: ConsoleRequest) -> Response:
 
 
 async def dissolve(console_request: ConsoleRequest) -> Response:
-    return await _change(console_request, dissolve_series, DISSOLVE_PARAMS, {}, "dissolved")
+    """Split the series, and show the table with its events."""
+    response = await _change(console_request, dissolve_series, DISSOLVE_PARAMS, {}, "dissolved")
+    if response.status_code != 303:
+        return response
+    async with console_request.transaction() as tx:
+        series = await fetch_series(tx, read_id(console_request))
+    query = urlencode({"period": "all", "search": to_plain_text(series["title"])})
+    return redirect(f"{PREFIX}/events?{query}", "dissolved")
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
