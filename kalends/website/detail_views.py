@@ -315,8 +315,9 @@ def make_event_facts(page: PageContext, event: Event) -> Facts:
     elif event.is_online:
         facts.append((N_("Where"), [Line(page.locale.text(ONLINE))]))
     for venue in event.places:
-        lines = [Line(to_plain_text(venue.name), links.top_level(f"/venue/{venue.slug}/"))]
-        lines += [Line(text) for text in address_lines(venue)]
+        name = to_plain_text(venue.name)
+        lines = [Line(name, links.top_level(f"/venue/{venue.slug}/"))]
+        lines += [Line(text) for text in address_lines(venue) if text != name]
         if event.show_map_link and is_locatable(venue):
             lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(venue), is_external=True)]
         facts.append((N_("Where"), lines))

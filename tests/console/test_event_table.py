@@ -78,7 +78,7 @@ def test_editor_sees_submissions_first_and_then_all_upcoming_events(desk: Consol
     [
         ("period=past", ["Old market"]),
         ("status=draft", ["Editor's draft", "Contributor's draft"]),
-        ("status=pending", ["Submission", "Late submission"]),
+        ("status=pending", ["Late submission", "Submission"]),
         ("search=zither", ["Zither concert"]),
         ("venue=town+hall", ["Zither concert", "Secret dinner"]),
         ("venue=Annex", []),

@@ -42,9 +42,9 @@ def list_sections(page: str) -> dict[str, list[str]]:
 
 def list_days(page: str) -> dict[str, list[str]]:
     """Return the titles and the rest below each day of the next seven days."""
-    if "The next seven days" not in page:
+    if "More in the next seven days" not in page:
         return {}
-    part = page[page.index("The next seven days") :]
+    part = page[page.index("More in the next seven days") :]
     return {
         name: re.findall(r'<a href="[^"]+">([^<]+)', text)
         for name, text in re.findall(r"<h3><a [^>]+>([^<]+)</a></h3>(.*?)</section>", part, re.DOTALL)

@@ -366,3 +366,11 @@ def test_event_page_names_the_time_zone_only_where_it_matters(app: RunningApp) -
     assert zones == [[], ["Asia/Tokyo"], [events[2]["timezone"]]]
     # The script of the page needs the zone always, for visitors in another one.
     assert all(f'data-zone="{event["timezone"]}"' in page for event, page in zip(events, pages, strict=True))
+
+
+def test_a_street_with_the_name_of_the_venue_is_written_once(app: RunningApp) -> None:
+    venue = {"venue": "Market Square", "address": "Market Square", "city": "Larkford"}
+    event = add_event(app, "Fair", *EVENING, venue=venue)
+    facts = get_page(app, f"/event/{event['slug']}/").partition('<dl class="facts">')[2].partition("</dl>")[0]
+    assert facts.count(">Market Square<") == 1
+    assert "Larkford" in facts

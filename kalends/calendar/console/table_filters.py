@@ -117,11 +117,14 @@ class TableFilter:
 
     @property
     def actual_order(self) -> str:
-        """Return the sort direction. By default, sort change times and past or all dates in descending order."""
+        """Return the sort direction. By default, sort change times and past or all dates in descending order.
+
+        Events that wait for a review are in ascending order, because the next one is the most urgent.
+        """
         if self.order:
             return self.order
         if self.actual_sort == "date":
-            return "desc" if self.actual_period in ("past", "all") else "asc"
+            return "desc" if self.actual_period in ("past", "all") and self.status != "pending" else "asc"
         return "desc" if self.actual_sort == "changed" else "asc"
 
     @property
