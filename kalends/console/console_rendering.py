@@ -293,7 +293,7 @@ async def _serve(console_request: ConsoleRequest) -> Response:
         async with console_request.transaction() as tx:
             console_request.remember_site(tx.site)
             await authenticate_session(console_request, tx)
-            if console_request.has_role(EDITOR):
+            if request.method in SAFE_METHODS and console_request.has_role(EDITOR):
                 console_request.waiting = await _count_waiting(console_request, tx)
         if elsewhere := _find_other_host(console_request):
             return RedirectResponse(elsewhere, status_code=307)

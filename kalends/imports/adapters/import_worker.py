@@ -35,8 +35,8 @@ class ParsedTable:
 
 
 class ImportWorker:
-    def __init__(self, max_concurrent: int = 1, limits: Limits = LIMITS) -> None:
-        self._process = SandboxedProcess(COMMAND, limits, max_concurrent)
+    def __init__(self, max_concurrent: int = 1, limits: Limits | None = None) -> None:
+        self._process = SandboxedProcess(COMMAND, limits or LIMITS, max_concurrent)
 
     async def parse(self, path: Path, file_format: Format, options: Options) -> ParsedSource:
         """Parse a file. Raise InvalidValue if the file cannot be read at all; unreadable parts become rejections.
