@@ -277,13 +277,17 @@ async def _respond(console_request: ConsoleRequest) -> Response:
     try:
         return await _serve(console_request)
     except ApiError as error:
-        wants_html = "application/json" not in console_request.request.headers.get("accept", "")
-        if not wants_html or error.status >= 500:
+        if not _wants_page(console_request) or error.status >= 500:
             raise
         title = TITLES.get(error.status, N_("Something went wrong"))
         response = show(console_request, "message.html", status=error.status, title=title, message=error.message)
         response.headers.update(error.headers)
         return response
+
+
+def _wants_page(console_request: ConsoleRequest) -> bool:
+    """Return whether the response is a page, not JSON for a script."""
+    return "application/json" not in console_request.request.headers.get("accept", "")
 
 
 async def _serve(console_request: ConsoleRequest) -> Response:
@@ -293,7 +297,7 @@ async def _serve(console_request: ConsoleRequest) -> Response:
         async with console_request.transaction() as tx:
             console_request.remember_site(tx.site)
             await authenticate_session(console_request, tx)
-            if request.method in SAFE_METHODS and console_request.has_role(EDITOR):
+            if request.method in SAFE_METHODS and console_request.has_role(EDITOR) and _wants_page(console_request):
                 console_request.waiting = await _count_waiting(console_request, tx)
         if elsewhere := _find_other_host(console_request):
             return RedirectResponse(elsewhere, status_code=307)

@@ -17,7 +17,7 @@ from kalends.core import errors, messages
 from kalends.core.credentials import ROLES
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message, find_language
-from kalends.core.params import Param, RepeatedValues, read_params
+from kalends.core.params import Param, RepeatedValues, parse_id, read_params
 from kalends.http import bodies
 from kalends.http.auth import authenticate_session, hash_new_passwords
 from kalends.http.bodies import NO_CORRECTIONS, Corrections
@@ -193,9 +193,12 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
 
 def redirect(path: str, notice: str = "", element: str = "") -> Response:
     """Redirect to a console page, or an element of it, after processing a form; `notice` is a key of `NOTICES`."""
-    joint = "&" if "?" in path else "?"
-    url = f"{path}{joint}notice={notice}" if notice else path
+    url = add_query(path, f"notice={notice}") if notice else path
     return RedirectResponse(f"{url}#{element}" if element else url, status_code=303)
+
+
+def add_query(path: str, pair: str) -> str:
+    return f"{path}{'&' if '?' in path else '?'}{pair}"
 
 
 def safe_next(path: str) -> str:
@@ -214,6 +217,13 @@ def sign_in_url(request: Request) -> str:
         return SIGN_IN
     query = request.scope["query_string"].decode("latin-1")
     return f"{SIGN_IN}?next={quote(request.scope['path'] + (f'?{query}' if query else ''), safe='/')}"
+
+
+def read_revision(console_request: ConsoleRequest, name: str) -> int:
+    revision = parse_id(console_request.form_text(name))
+    if revision is None:
+        raise errors.invalid(name, "must be a revision.")
+    return revision
 
 
 def form_error(error: ApiError) -> Message:

@@ -22,7 +22,7 @@ from kalends.calendar.operations import site_options
 from kalends.calendar.operations.record_verbs import find_page
 from kalends.calendar.operations.site_options import CUSTOM_CSS, MEDIA_PATH, WEEKDAYS, parse_valid
 from kalends.calendar.rules.record_types import MediaItem
-from kalends.console.console_rendering import show
+from kalends.console.console_rendering import ADMINISTRATOR, show
 from kalends.console.console_request import (
     PREFIX,
     ConsoleRequest,
@@ -438,7 +438,6 @@ def _appearance_values(
     }
 
 
-ADMINISTRATOR: Final = "administrator"
 ROUTES: Final = (
     *[
         ConsoleRoute(path, partial(_page, group=group), partial(_save, group=group), ADMINISTRATOR)

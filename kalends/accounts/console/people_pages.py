@@ -12,7 +12,7 @@ from kalends.accounts.operations.sign_in_methods import Purpose, create_link
 from kalends.accounts.operations.user_accounts import LINK, Person, RequestedLink, State, enqueue_email
 from kalends.accounts.storage import user_tables
 from kalends.accounts.storage.user_tables import count_own_records
-from kalends.console.console_rendering import show
+from kalends.console.console_rendering import ADMINISTRATOR, show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect, require_confirmed
 from kalends.console.record_views import read_id
 from kalends.core import errors
@@ -257,7 +257,6 @@ def _page(console_request: ConsoleRequest, template: str, **values: Any) -> Resp
 
 
 PERSON: Final = r"/people/(?P<id>\d{1,18})"
-ADMINISTRATOR: Final = "administrator"
 ROUTES: Final = (
     ConsoleRoute("/people", show_people, min_role=ADMINISTRATOR),
     ConsoleRoute("/people/new", show_invitation, invite, ADMINISTRATOR),

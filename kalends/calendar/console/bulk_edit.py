@@ -20,7 +20,7 @@ from kalends.calendar.operations import event_queries
 from kalends.calendar.operations.form_work import MAX_EVENTS, SelectedEvent, Target, find_changed, read_selected
 from kalends.calendar.rules.record_types import CANCELLED
 from kalends.console.console_rendering import show
-from kalends.console.console_request import ConsoleRequest, ConsoleRoute, redirect
+from kalends.console.console_request import ConsoleRequest, ConsoleRoute, read_revision, redirect
 from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message, gettext_noop as N_
@@ -408,18 +408,11 @@ def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
 
 async def undo(console_request: ConsoleRequest) -> Response:
     """Undo a bulk change that this user made, except for events that have changed since."""
-    first, last = (_read_revision(console_request, name) for name in ("after_revision", "until_revision"))
+    first, last = (read_revision(console_request, name) for name in ("after_revision", "until_revision"))
     try:
         return _show_outcome(console_request, await undo_changes(console_request, first, last), "undone")
     except ApiError as error:
         return _show_error(console_request, error)
-
-
-def _read_revision(console_request: ConsoleRequest, name: str) -> int:
-    revision = parse_id(console_request.form_text(name))
-    if revision is None:
-        raise errors.invalid(name, "must be a revision.")
-    return revision
 
 
 ROUTES: Final = (ConsoleRoute("/events/bulk", post=change_selected), ConsoleRoute("/events/bulk/undo", post=undo))

@@ -10,7 +10,7 @@ from kalends.calendar.access import permissions
 from kalends.calendar.console.cancelling import redirect_with_undo
 from kalends.calendar.console.event_table import STATUS_STYLES, UNTITLED
 from kalends.calendar.console.quick_entry import describe_form
-from kalends.calendar.console.table_filters import TableFilter, make_params
+from kalends.calendar.console.table_filters import TableFilter, make_table_values, read_day
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.operations import duplicates, event_queries
 from kalends.calendar.operations.record_verbs import fetch_editable_row, update_record
@@ -66,12 +66,11 @@ async def show_calendar(console_request: ConsoleRequest) -> Response:
     today = local_of(console_request.now, site.timezone).date()
     view = console_request.query_value("view")
     view = view if view in VIEWS else VIEWS[0]
-    day = _read_day(console_request.query_value("date")) or today
+    day = _read_shown_day(console_request.query_value("date")) or today
     first, last = _find_bounds(view, day, site.first_weekday)
     async with console_request.transaction() as tx:
         table = TableFilter(first=f"{first}", last=f"{last}")
-        raw, extra = make_params(table, console_request)
-        values = event_queries.make_values({**raw, "per_page": MAX_EVENTS, "orderby": "start_date"}, extra)
+        values = make_table_values(table, console_request, per_page=MAX_EVENTS)
         page = await event_queries.read_table(replace(console_request.make_context(tx), values=values))
     days = [
         CalendarDay(at, locale.long_day(at), at == today, view == "month" and at.month != day.month)
@@ -97,11 +96,8 @@ async def show_calendar(console_request: ConsoleRequest) -> Response:
     )
 
 
-def _read_day(text: str) -> date | None:
-    try:
-        day = date.fromisoformat(text) if len(text) == 10 else None
-    except ValueError:
-        return None
+def _read_shown_day(text: str) -> date | None:
+    day = read_day(text)
     # The neighbouring months must exist, too.
     return day if day is not None and 2 <= day.year <= times.LAST_YEAR - 1 else None
 
@@ -167,7 +163,7 @@ async def move(console_request: ConsoleRequest) -> Response:
     row = await _fetch_event(console_request, parse_id(console_request.form_text("event")))
     back = console_request.form_text("back")
     try:
-        start = _read_start(console_request, row)
+        start = _read_moment(console_request.form_text("day"), console_request.form_text("time"), row)
         params = move_times(row, start)
     except ApiError as error:
         return _show_form(console_request, row, row["start_local"], back, error)
@@ -204,13 +200,9 @@ async def _fetch_event(console_request: ConsoleRequest, event_id: int | None) ->
         return await fetch_editable_row(EVENTS, console_request.make_context(tx, record_id=event_id or 0))
 
 
-def _read_start(console_request: ConsoleRequest, row: Row) -> datetime:
-    return _read_moment(console_request.form_text("day"), console_request.form_text("time"), row)
-
-
 def _read_moment(day: str, hour: str, row: Row) -> datetime:
     """Read a day and, unless the event keeps its time, a time."""
-    at = _read_day(day)
+    at = _read_shown_day(day)
     if at is None:
         raise errors.invalid("day", "must be a day, such as 2026-12-24.")
     try:

@@ -7,9 +7,15 @@ from starlette.responses import Response
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.operations.record_history import restore_record
 from kalends.calendar.operations.record_verbs import fetch_editable_row, update_record
-from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect, safe_next
-from kalends.core import errors
-from kalends.core.params import parse_id
+from kalends.console.console_request import (
+    PREFIX,
+    ConsoleRequest,
+    ConsoleRoute,
+    add_query,
+    read_revision,
+    redirect,
+    safe_next,
+)
 
 _EVENT: Final = r"/events/(?P<id>\d{1,15})"
 
@@ -27,14 +33,13 @@ async def cancel(console_request: ConsoleRequest) -> Response:
 
 def redirect_with_undo(path: str, change: tuple[int, int, int], notice: str) -> Response:
     """Redirect to a page that offers to undo a change: its event, and the event's revisions before and after."""
-    joint = "&" if "?" in path else "?"
-    return redirect(f"{path}{joint}undo={'-'.join(map(str, change))}", notice, f"event-{change[0]}")
+    return redirect(add_query(path, f"undo={'-'.join(map(str, change))}"), notice, f"event-{change[0]}")
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
     """Restore the revision before a cancellation or move, unless the event has changed since."""
     record_id = int(console_request.path_params["id"])
-    before, after = (_read_revision(console_request, name) for name in ("before", "after"))
+    before, after = (read_revision(console_request, name) for name in ("before", "after"))
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
         context = console_request.make_context(tx, {"revision": before}, record_id=record_id, revision=after)
@@ -45,13 +50,6 @@ async def undo(console_request: ConsoleRequest) -> Response:
 def _find_back(console_request: ConsoleRequest) -> str:
     sent = console_request.form_text("back")
     return safe_next(sent) if sent else f"{PREFIX}/events/{console_request.path_params['id']}"
-
-
-def _read_revision(console_request: ConsoleRequest, name: str) -> int:
-    revision = parse_id(console_request.form_text(name))
-    if revision is None:
-        raise errors.invalid(name, "must be a revision.")
-    return revision
 
 
 ROUTES: Final = (ConsoleRoute(f"{_EVENT}/cancel", post=cancel), ConsoleRoute(f"{_EVENT}/undo", post=undo))

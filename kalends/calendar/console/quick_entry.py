@@ -1,6 +1,6 @@
 """Adds an event from one line. The parts that were understood are shown before saving, and each can be removed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -12,12 +12,12 @@ from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.operations import event_queries
 from kalends.calendar.operations.record_verbs import create_record
-from kalends.calendar.rules import quick_add
-from kalends.calendar.rules.quick_add import Known, QuickEvent
+from kalends.calendar.rules.quick_add import Known, QuickEvent, read_line
 from kalends.console.console_rendering import respond_json, show
 from kalends.console.console_request import (
     ConsoleRequest,
     ConsoleRoute,
+    add_query,
     field_errors,
     form_error,
     redirect,
@@ -28,7 +28,6 @@ from kalends.console.field_texts import make_locale
 from kalends.core import times
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message, gettext_noop as N_
-from kalends.core.sanitize import fold
 from kalends.rendering.page_locale import PageLocale
 
 MAX_VENUES: Final = 4000
@@ -59,7 +58,7 @@ async def show_line(console_request: ConsoleRequest) -> Response:
         console_request,
         {
             "title": entry.event.title,
-            "when": describe_when(entry.event, locale),
+            "when": describe_limits(entry.event, locale),
             "parts": list_parts(entry.event, locale),
             "missing": [Message(MISSING[name]).render(locale.translate) for name in entry.event.missing],
         },
@@ -86,7 +85,7 @@ async def add_event(console_request: ConsoleRequest) -> Response:
         return _show_entry(console_request, entry, error)
     back = safe_next(console_request.form_text("back"))
     notice = SAVED_NOTICES.get(outcome.body["status"], "saved")
-    return redirect(f"{back}{'&' if '?' in back else '?'}added={outcome.body['id']}", notice)
+    return redirect(add_query(back, f"added={outcome.body['id']}"), notice)
 
 
 async def read_entry(console_request: ConsoleRequest, context: OperationContext, line: str) -> QuickEntry:
@@ -96,14 +95,9 @@ async def read_entry(console_request: ConsoleRequest, context: OperationContext,
     known = Known(venues, tuple(categories), tags)
     now = times.local_of(console_request.now, console_request.site.timezone)
     month_first = make_locale(console_request).region.endswith("US")
-
-    def read() -> QuickEvent:
-        return quick_add.read_line(line, console_request.language, now, known, month_first=month_first)
-
-    event = read()
+    event = read_line(line, console_request.language, now, known, month_first=month_first)
     if length := await event_queries.find_length(context, event.title):
-        known = Known(venues, tuple(categories), tags, {fold(event.title): length})
-        event = read()
+        event = replace(event, length=length)
     names = event.list_values("venue")
     choice = await event_queries.find_by_name(VENUES, context, names[0]) if names else None
     return QuickEntry(
@@ -158,7 +152,7 @@ def _show_entry(console_request: ConsoleRequest, entry: QuickEntry, error: ApiEr
         status=error.status if error else 400 if problems else 200,
         line=entry.event.line,
         title=entry.event.title,
-        when=describe_when(entry.event, locale),
+        when=describe_limits(entry.event, locale),
         parts=list_parts(entry.event, locale),
         problems=[*problems, *(field_errors(error).values() or [form_error(error)] if error else [])],
         back=safe_next(console_request.form_text("back")),
@@ -178,7 +172,7 @@ def list_parts(event: QuickEvent, locale: PageLocale) -> list[dict[str, str]]:
     return [{"text": texts.get(part.kind, str)(part.value), "without": event.without(part)} for part in event.parts]
 
 
-def describe_when(event: QuickEvent, locale: PageLocale) -> str:
+def describe_limits(event: QuickEvent, locale: PageLocale) -> str:
     limits = event.find_limits()
     if limits is None:
         return ""

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlencode
 
 from kalends.calendar.kinds.event_list import ANY_DATE
-from kalends.calendar.operations.event_queries import LACKING
+from kalends.calendar.operations.event_queries import LACKING, make_values
 from kalends.calendar.operations.record_verbs import MAX_OFFSET
 from kalends.console.console_request import PREFIX, ConsoleRequest
 from kalends.console.field_texts import STATUS_FILTERS
@@ -160,14 +160,20 @@ def _read_field(name: str, value: str) -> str:
         return text if parse_id(text) else ""
     if name in TEXTS:
         return text[:MAX_TEXT_LENGTH].replace("\0", "")
-    return text if _read_day(text) else ""
+    return text if read_day(text) else ""
 
 
-def _read_day(text: str) -> date | None:
+def read_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if len(text) == 10 else None
     except ValueError:
         return None
+
+
+def make_table_values(filter_: TableFilter, console_request: ConsoleRequest, **changes: Any) -> dict[str, Any]:
+    """Return the values of the table's list, with changed parameters."""
+    raw, extra = make_params(filter_, console_request)
+    return make_values({**raw, **changes}, extra)
 
 
 def make_params(filter_: TableFilter, console_request: ConsoleRequest) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.event_table import build_rows
 from kalends.calendar.console.quick_entry import describe_form
-from kalends.calendar.console.table_filters import TableFilter, find_week, make_params
+from kalends.calendar.console.table_filters import TableFilter, find_week, make_table_values
 from kalends.calendar.operations import duplicates, event_queries
 from kalends.calendar.operations.duplicates import OtherEvent
 from kalends.calendar.storage import history_tables
@@ -46,7 +45,8 @@ async def show_today(console_request: ConsoleRequest) -> Response:
     groups = _list_tallies(console_request, today)
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
-        numbers = iter(await _count(console_request, context, [row for group in groups.values() for row in group]))
+        tables = [make_table_values(row.table, console_request) for group in groups.values() for row in group]
+        numbers = iter(await event_queries.count_tables(context, tables))
         counted = {name: [replace(row, number=next(numbers)) for row in group] for name, group in groups.items()}
         bookings = await duplicates.find_double_bookings(
             context,
@@ -62,9 +62,8 @@ async def show_today(console_request: ConsoleRequest) -> Response:
             _own_id(console_request),
             MAX_CHANGES,
         )
-        coming = await event_queries.read_table(
-            replace(context, values=_make_values(console_request, TableFilter(), per_page=NEXT_EVENTS))
-        )
+        values = make_table_values(TableFilter(), console_request, per_page=NEXT_EVENTS)
+        coming = await event_queries.read_table(replace(context, values=values))
     locale = make_locale(console_request)
     waiting, lacking = ([row for row in counted[name] if row.number] for name in ("waiting", "lacking"))
     return show(
@@ -75,10 +74,7 @@ async def show_today(console_request: ConsoleRequest) -> Response:
         waiting_events=waiting,
         lacking=lacking,
         weeks=counted["weeks"],
-        bookings=[
-            [_describe_event(console_request, event, locale) for event in (pair.first, pair.second)]
-            for pair in bookings
-        ],
+        bookings=[[_describe_event(event, locale) for event in (pair.first, pair.second)] for pair in bookings],
         changes=[_describe_change(console_request, row, locale) for row in changes],
         coming=build_rows(console_request, coming),
         is_all_done=not (waiting or lacking or bookings or console_request.waiting.get("imports")),
@@ -112,16 +108,7 @@ def _list_tallies(console_request: ConsoleRequest, today: date) -> dict[str, lis
     }
 
 
-async def _count(console_request: ConsoleRequest, context: OperationContext, tallies: list[Tally]) -> list[int]:
-    return await event_queries.count_tables(context, [_make_values(console_request, row.table) for row in tallies])
-
-
-def _make_values(console_request: ConsoleRequest, table: TableFilter, **changes: Any) -> dict[str, Any]:
-    raw, extra = make_params(table, console_request)
-    return event_queries.make_values({**raw, **changes}, extra)
-
-
-def _describe_event(console_request: ConsoleRequest, event: OtherEvent, locale: PageLocale) -> dict[str, Any]:
+def _describe_event(event: OtherEvent, locale: PageLocale) -> dict[str, Any]:
     return {
         "title": event.title,
         "venue": event.venue,

@@ -7,7 +7,7 @@ the title. Patterns match the folded line, in which `MASK` replaces the parts fo
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final, Literal
 
@@ -47,12 +47,11 @@ Missing = Literal["day", "title"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the site knows. `lengths` has the length of the last event by folded title."""
+    """Names of the site's records that a line can contain."""
 
     venues: Sequence[str] = ()
     categories: Sequence[str] = ()
     tags: Sequence[str] = ()
-    lengths: Mapping[str, timedelta] = field(default_factory=dict[str, timedelta])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,20 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class QuickEvent:
-    """What a line says. Without `start`, the event takes all day; `last_day` and `end` are given only if stated."""
+    """The event that a line describes.
+
+    `last_day` and `end` are set only if stated. Without `start`, the event takes all day. Without `end`,
+    it takes `length`.
+    """
 
     line: str
     title: str
     parts: tuple[Part, ...]
-    length: timedelta
     day: date | None
     last_day: date | None
     start: time | None
     end: time | None
+    length: timedelta = timedelta(hours=1)
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -114,8 +117,7 @@ def read_line(line: str, language: str, now: datetime, known: Known, *, month_fi
         reader.take("time", when.time_span)
     reader.take_cost(when, language)
     title = reader.find_title()
-    length = known.lengths.get(fold(title), timedelta(hours=1))
-    return QuickEvent(reader.line, title, reader.parts, length, when.day, when.last_day, when.start, when.end)
+    return QuickEvent(reader.line, title, reader.parts, when.day, when.last_day, when.start, when.end)
 
 
 class _Reader:

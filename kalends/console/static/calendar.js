@@ -54,7 +54,7 @@ function drop() {
   const { entry, day, time } = drag;
   stop();
   if (day === dayOf(entry) && time === timeOf(entry)) return;
-  Object.assign(form.elements.event, { value: entry.dataset.event });
+  form.elements.event.value = entry.dataset.event;
   form.elements.day.value = day.dataset.day;
   form.elements.time.value = time === timeOf(entry) ? "" : time;
   form.submit();

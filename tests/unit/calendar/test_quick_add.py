@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from time import process_time
@@ -228,9 +229,10 @@ def test_slashed_dates_follow_the_order_unless_only_one_is_possible() -> None:
     ],
 )
 def test_end_follows_from_the_length(line: str, start: str, end: str) -> None:
-    known = Known(lengths={"pub quiz": timedelta(minutes=150)})
-    limits = read_line(line, "en", WEDNESDAY, known).find_limits()
-    assert limits == (datetime.fromisoformat(start), datetime.fromisoformat(end))
+    event = read_line(line, "en", WEDNESDAY, Known())
+    if event.title.casefold() == "pub quiz":
+        event = replace(event, length=timedelta(minutes=150))
+    assert event.find_limits() == (datetime.fromisoformat(start), datetime.fromisoformat(end))
 
 
 def test_without_a_day_there_are_no_limits() -> None:
