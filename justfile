@@ -103,13 +103,14 @@ soak *paths:
 upgrade-test *arguments:
     KALENDS_SOAK=1 uv run pytest tests/upgrade "$@"
 
-# Check style, types, import contracts and migrations
+# Check style, types, import contracts, migrations and message catalogues
 check:
     #!/usr/bin/env bash
     set -euo pipefail
     uv run ruff check
     uv run ruff format --check
     uv run python -m tools.migration_lint
+    uv run python -m tools.translations --check
     # Each of the two uses one core.
     uv run pyright &
     status=0
