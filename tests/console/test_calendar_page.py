@@ -63,6 +63,18 @@ def test_an_editor_sees_all_statuses(filled: RunningApp) -> None:
     assert "date=2031-06-01" in page.html
 
 
+def test_a_month_shows_the_first_events_of_a_day_and_a_week_shows_all(app: RunningApp) -> None:
+    for hour in range(9, 21):
+        create(app, f"Talk {hour}", f"2031-08-07 {hour:02}:00:00", f"2031-08-07 {hour:02}:30:00")
+    editor = ConsoleClient.signed_in(app, "editor")
+    month = editor.page(f"{CALENDAR}?date=2031-08-01").html
+    assert list_days(editor, "date=2031-08-01")["2031-08-07"][:8] == [f"Talk {hour}" for hour in range(9, 17)]
+    assert "Talk 17" not in month
+    more = re.search(r'href="([^"]+)">4 more<', month)
+    assert more
+    assert editor.page(more[1].replace("&amp;", "&")).html.count("Talk ") == 24
+
+
 def test_a_contributor_sees_own_events(filled: RunningApp) -> None:
     contributor = ConsoleClient.signed_in(filled, "contributor")
     assert list_days(contributor, "date=2031-05-20") == {"2031-05-09": ["Submission"]}
