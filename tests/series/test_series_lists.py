@@ -162,7 +162,7 @@ def list_dates(page: str) -> list[tuple[str, str]]:
 
 
 def find_switch(page: str) -> tuple[str, str] | None:
-    match = re.search(r'<p class="list-options"><a class="chip" href="([^"]+)"[^>]*>([^<]+)<', page)
+    match = re.search(r'<a class="pill" href="([^"]+)"[^>]*>(Hide repeats|Show every date)<', page)
     return (match[2], match[1].replace("&amp;", "&")) if match else None
 
 
