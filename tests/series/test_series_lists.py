@@ -137,7 +137,7 @@ def test_list_page_can_be_reduced_to_first_dates(app: RunningApp, client: Series
     create(client, "Class")
     client.caller.create("events", title="Concert", **TIMES)
     page = get(app, "/events/list/")
-    switch = re.search(r'<a class="chip" href="([^"]+)"[^>]*>Hide repeats', page)
+    switch = re.search(r'<a class="pill" href="([^"]+)"[^>]*>Hide repeats', page)
     assert switch
     path, _, query = switch[1].partition("?")
     reduced = get(app, path, query)
