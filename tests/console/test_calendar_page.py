@@ -144,11 +144,16 @@ def test_a_wrong_day_is_explained(
 
 def test_a_change_by_somebody_else_is_not_overwritten(app: RunningApp, editor: ConsoleClient) -> None:
     event = create(app, "Market", "2031-03-02 10:00:00", "2031-03-02 11:00:00")
-    revision = app.sql("SELECT revision FROM events WHERE id = $1", event["id"])[0]["revision"]
-    app.caller("editor").change("events", event["id"], title="Market hall")
-    response = editor.post(MOVE, {"event": event["id"], "day": "2031-03-05", "revision": revision})
+    form = editor.page(f"{MOVE}?event={event['id']}").form(day="2031-03-05")
+    app.caller("editor").change("events", event["id"], start_date="2031-03-03 10:00", end_date="2031-03-03 11:00")
+    response = editor.post(MOVE, form)
     assert response.status_code == 412
-    assert read(app, event["id"])["start_date"] == "2031-03-02 10:00:00"
+    assert read(app, event["id"])["start_date"] == "2031-03-03 10:00:00"
+    # The form now has the new start, so a second attempt succeeds. Other changes do not prevent a move.
+    app.caller("editor").change("events", event["id"], title="Market hall")
+    assert editor.post(MOVE, Page.parse(response.text).form(day="2031-03-05")).status_code == 303
+    moved = read(app, event["id"])
+    assert (moved["start_date"], moved["title"]) == ("2031-03-05 10:00:00", "Market hall")
 
 
 def test_rights(app: RunningApp) -> None:

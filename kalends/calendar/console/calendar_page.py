@@ -145,7 +145,7 @@ def _make_entry(row: Row, console_request: ConsoleRequest, locale: PageLocale, *
         to_plain_text(row["title"]) or locale.text(UNTITLED),
         f"{PREFIX}/events/{row['id']}" if may_edit else public,
         locale.time(start) if is_first and not row["all_day"] else "",
-        start.isoformat(timespec="minutes"),
+        _format_start(row),
         status,
         locale.text(STATUS_FILTERS[status]) if status != "publish" else "",
         STATUS_STYLES.get(status, ""),
@@ -153,6 +153,11 @@ def _make_entry(row: Row, console_request: ConsoleRequest, locale: PageLocale, *
         is_movable=may_edit and is_first,
         is_further=not is_first,
     )
+
+
+def _format_start(row: Row) -> str:
+    start: datetime = row["start_local"]
+    return start.isoformat(timespec="minutes")
 
 
 # Moving ----------------------------------------------------------------------------------------
@@ -170,11 +175,14 @@ async def move(console_request: ConsoleRequest) -> Response:
     row = await _fetch_event(console_request, parse_id(console_request.form_text("event")))
     back = console_request.form_text("back")
     try:
+        # Another editor may have moved the event while this one looked at the calendar.
+        if console_request.form_text("start") not in ("", _format_start(row)):
+            raise errors.precondition_failed()
         start = _read_moment(console_request.form_text("day"), console_request.form_text("time"), row)
         params = move_times(row, start)
     except ApiError as error:
         return _show_form(console_request, row, row["start_local"], back, error)
-    revision = parse_id(console_request.form_text("revision")) or row["revision"]
+    revision = row["revision"]
     if row["series_id"] is not None:
         return await ask_scope(console_request, ScopedEdit(row, SAVE, params, revision))
     try:
@@ -253,6 +261,7 @@ def _show_form(
         status=error.status if error else 200,
         title=to_plain_text(row["title"]),
         row=row,
+        start=_format_start(row),
         day=f"{start:%Y-%m-%d}",
         time="" if row["all_day"] else f"{start:%H:%M}",
         back=_find_back(back),
