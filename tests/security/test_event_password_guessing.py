@@ -55,7 +55,7 @@ def stage(
             }
             event_id = expect_json(editor.post(f"{API_PATH}/events", json=body), 201)["id"]
             rule = {"rule": "FREQ=WEEKLY;COUNT=1"}
-            expect_json(editor.post(f"{EXTENSION_PATH}/events/{event_id}/series", json=rule), 201)
+            expect_json(editor.post(f"{EXTENSION_PATH}/events/{event_id}/series", json=rule))
             event = expect_json(editor.get(f"{API_PATH}/events/{event_id}"))
         yield ProtectedSite(server, event)
         server.stop()
