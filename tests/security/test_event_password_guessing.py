@@ -53,10 +53,10 @@ def stage(
                 "tags": ["kept"],
                 **DATES,
             }
-            event_id = expect_json(editor.post(f"{API_PATH}/events", json=body), 201)["id"]
+            event = expect_json(editor.post(f"{API_PATH}/events", json=body), 201)
             rule = {"rule": "FREQ=WEEKLY;COUNT=1"}
-            expect_json(editor.post(f"{EXTENSION_PATH}/events/{event_id}/series", json=rule))
-            event = expect_json(editor.get(f"{API_PATH}/events/{event_id}"))
+            edit = expect_json(editor.post(f"{EXTENSION_PATH}/events/{event['id']}/series", json=rule))
+            event["series"] = edit["series"]
         yield ProtectedSite(server, event)
         server.stop()
 
