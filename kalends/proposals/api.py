@@ -1,0 +1,1 @@
+"""Routes for proposals, and the schemas of their responses."""
