@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 State = Literal["unconfirmed", "waiting", "accepted", "returned", "rejected", "withdrawn", "expired"]
 Origin = Literal["public", "contributor", "api", "agent"]
@@ -58,7 +58,8 @@ MAX_OPEN: Final = 200  # open proposals per account
 MAX_TEXT: Final = 2000  # characters of a note, a comment or a source
 
 UNCONFIRMED_PERIOD: Final = timedelta(hours=48)
-KEPT_PERIOD: Final = timedelta(days=30)  # of a decision: undo, the sender's link; afterwards its data are erased
+# How long decisions can be undone and senders can open their links. Then personal data are erased.
+KEPT_PERIOD: Final = timedelta(days=30)
 # Rows that depend on an event are looked at this often, because it may move or be deleted.
 RECHECK: Final = timedelta(days=1)
 
@@ -76,15 +77,42 @@ def find_refused(origin: Origin, values: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Ageing:
-    """What time does to a row. At most one of the flags is set."""
+    """What time does to a row, and when to look at it again."""
 
-    due_at: datetime  # when to look at the row again
-    is_over: bool = False  # the proposal expires
+    due_at: datetime
+    expires: bool = False
     is_deleted: bool = False
     erases_content: bool = False  # values, name, note, source, picture
     erases_sender: bool = False  # sender, links, comment
 
 
-def plan_ageing(row: Mapping[str, Any], ends_at: datetime | None, now: datetime) -> Ageing:
-    """Return what is due for a proposal. `ends_at`: the end of its event as it is now; None: deleted."""
-    raise NotImplementedError
+class ProposalRow(Protocol):
+    def __getitem__(self, key: str, /) -> Any: ...
+
+
+def plan_ageing(row: ProposalRow, ends_at: datetime, now: datetime, trimmed_revision: int = 0) -> Ageing:
+    """Return what is due for a proposal.
+
+    `ends_at` is the end of its event as it is now, or in the past if the event was deleted. `trimmed_revision` is the
+    last revision that the change log no longer has.
+    """
+    state, decided_at, recheck_at = row["state"], row["decided_at"], now + RECHECK
+    if state == "unconfirmed":
+        due_at = row["created_at"] + UNCONFIRMED_PERIOD
+        return Ageing(due_at, is_deleted=due_at <= now)
+    if state in OPEN and ends_at <= now:
+        return Ageing(now + KEPT_PERIOD, expires=True)
+    if state == "waiting":
+        return Ageing(min(ends_at, recheck_at))
+    if state == "returned":
+        deleted_at = decided_at + KEPT_PERIOD
+        return Ageing(min(ends_at, recheck_at, deleted_at), is_deleted=deleted_at <= now)
+    if state == "accepted":
+        content_at, sender_at = decided_at + KEPT_PERIOD, ends_at + KEPT_PERIOD
+        if content_at <= now and sender_at <= now and row["last_revision"] <= trimmed_revision:
+            return Ageing(now, is_deleted=True)
+        # An event may move or be deleted.
+        due_at = min([recheck_at, *[at for at in (content_at, sender_at) if at > now]])
+        return Ageing(due_at, erases_content=content_at <= now, erases_sender=sender_at <= now)
+    # Rejected, withdrawn or expired: the change of the state has set the time.
+    return Ageing(row["expires_at"], is_deleted=row["expires_at"] <= now)

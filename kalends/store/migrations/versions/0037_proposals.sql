@@ -74,7 +74,7 @@ CREATE INDEX proposals_queue ON proposals (site_id, starts_at, id) WHERE state =
 CREATE INDEX proposals_due ON proposals (expires_at);
 CREATE INDEX proposals_record ON proposals (site_id, record_id);
 CREATE UNIQUE INDEX proposals_open ON proposals (site_id, record_id, user_id, submitter_id) NULLS NOT DISTINCT
-    WHERE record_id IS NOT NULL AND state IN ('waiting', 'returned');
+    WHERE record_id IS NOT NULL AND state IN ('waiting', 'returned') AND values <> '{}';
 COMMENT ON INDEX proposals_queue IS 'the queue of editors';
 COMMENT ON INDEX proposals_due IS 'worker: proposals to end or erase, of all sites';
 COMMENT ON INDEX proposals_record IS 'the proposals for an event; its history';
