@@ -267,7 +267,9 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
             await queue.job_manager.retry_job(job)
 
 
-def register_maintenance(periodic: Callable[..., Any], database: Database, settings: Settings) -> None:
+def register_maintenance(
+    periodic: Callable[..., Callable[[Periodic], object]], database: Database, settings: Settings
+) -> None:
     """Register the hourly and nightly tasks that need only the database."""
 
     @periodic("17 * * * *", retry=RETRY)

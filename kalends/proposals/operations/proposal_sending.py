@@ -55,8 +55,9 @@ async def send(context: OperationContext, draft: Draft) -> Row:
         if await storage.count_open(tx, user_id) >= MAX_OPEN:
             raise errors.too_many_proposals(MAX_OPEN)
         await permissions.count_new_record(context)
-    columns |= {"id": new_uid(), "origin": draft.origin, "user_id": user_id, "submitter_id": draft.submitter_id}
-    return await storage.add_proposal(tx, columns | {"record_id": draft.record_id, "created_at": tx.now})
+    sender: storage.Columns = {"user_id": user_id, "submitter_id": draft.submitter_id, "origin": draft.origin}
+    fixed: storage.Columns = {"id": new_uid(), "record_id": draft.record_id, "created_at": tx.now}
+    return await storage.add_proposal(tx, {**fixed, **sender, **columns})
 
 
 async def resend(context: OperationContext, row: Row, draft: Draft) -> Row:
