@@ -143,8 +143,10 @@ async def count_queue(tx: Transaction) -> int:
     return number
 
 
-async def list_queue(tx: Transaction, limit: int, after: tuple[datetime, str] | None = None) -> list[Record]:
-    """Return the entries of the queue by start.
+async def list_queue(
+    tx: Transaction, limit: int, after: tuple[datetime, str] | None = None, *, user_id: int | None = None
+) -> list[Record]:
+    """Return the entries of the queue by start, optionally of one sender.
 
     `key` and `starts_at` of the last entry are the next `after`. `id` is null for a pending event.
     """
@@ -168,9 +170,10 @@ async def list_queue(tx: Transaction, limit: int, after: tuple[datetime, str] | 
             + """
                     ORDER BY coalesce(e.series_id, -e.id), e.start_utc, e.id) d
             ) q
-            WHERE ?::timestamptz IS NULL OR (q.starts_at, q.key) > (?, ?) ORDER BY q.starts_at, q.key LIMIT ?
+            WHERE (?::timestamptz IS NULL OR (q.starts_at, q.key) > (?, ?)) AND (?::bigint IS NULL OR q.user_id = ?)
+            ORDER BY q.starts_at, q.key LIMIT ?
             """,
-            *(tx.site.id, tx.site.id, start, start, key, limit),
+            *(tx.site.id, tx.site.id, start, start, key, user_id, user_id, limit),
         )
     )
 
