@@ -121,10 +121,7 @@ async def _fetch_event(context: OperationContext, draft: Draft) -> Row:
 async def create_proposal(kind: Kind, context: OperationContext) -> Outcome:
     """Store a proposal from `record`, `base_revision`, `values`, `guessed`, `source` and `note`."""
     row = await send(context, _read_draft(context, context.values))
-    outcome = build_written_outcome(row)
-    if row["version"] > 1:
-        return outcome
-    return replace(outcome, status=201, location=f"{context.extension_url}/proposals/{row['id']}")
+    return replace(build_written_outcome(row), status=201, location=f"{context.extension_url}/proposals/{row['id']}")
 
 
 async def update_proposal(kind: Kind, context: OperationContext) -> Outcome:

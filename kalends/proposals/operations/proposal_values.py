@@ -71,7 +71,7 @@ async def _find_linked(context: OperationContext, parsed: Mapping[str, Any]) -> 
             if term_id is None:
                 raise errors.invalid(link.param, "{name} does not exist.", name=name)
             terms.setdefault(link.param, []).append(term_id)
-    return terms
+    return {name: list(dict.fromkeys(ids)) for name, ids in terms.items()}
 
 
 async def _check_image(tx: Transaction, parsed: Mapping[str, Any]) -> None:
