@@ -137,7 +137,7 @@ def make_values(row: Row, linked: Linked, site: Site) -> EventValues:
     return values
 
 
-def split_times(row: Row | Mapping[str, Any]) -> dict[str, Any]:
+def split_times(row: Row | Mapping[Any, Any]) -> dict[str, Any]:
     """Return the form's day, time and offset of both dates, from the time columns of an event."""
     times: dict[str, Any] = {"all_day": row["all_day"]}
     for side in ("start", "end"):

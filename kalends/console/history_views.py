@@ -157,7 +157,9 @@ def _make_entry(
     return Entry(revision, ACTIONS.get(action, action), time, user, origin, changes)
 
 
-def describe_change(kind: Kind, name: str, change: Mapping[str, Any], names: Names, locale: PageLocale) -> FieldChange:
+def describe_change(
+    kind: Kind, name: str, change: Mapping[str, Any], names: Names, locale: PageLocale
+) -> FieldChange:
     """Return a changed field, from its values before and after in history format."""
     label = field_label(kind, name)
     if not is_prose(kind, name):

@@ -85,6 +85,7 @@ async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, Api
         key = path_key or next(iter([*(problems or ()), *([] if is_decided else keys)]), "")
         entry = await _load_entry(console_request, context, key) if key else None
         undoable = await _list_undoable(console_request, context)
+    key = entry["key"] if entry else ""
     position, locale, zone = keys.index(key) if key in keys else -1, make_locale(console_request), tx.site.timezone
     return show(
         console_request,
@@ -126,34 +127,45 @@ async def _list_undoable(console_request: ConsoleRequest, context: OperationCont
 
 async def _load_entry(console_request: ConsoleRequest, context: OperationContext, key: str) -> dict[str, Any]:
     """Return an entry for the template. Raise 404 unless the user is an editor or the sender."""
-    tx, is_editor = context.transaction, console_request.has_role("editor")
-    row = None if key.isdecimal() else await fetch_proposal(context, key)
-    event_id: int | None = row["record_id"] if row else min(int(key), MAX_ID)
-    if row is None:
-        event = await fetch_editable_row(EVENTS, replace(context, record_id=event_id))
+    tx, is_editor, event_id = context.transaction, console_request.has_role("editor"), parse_id(key)
+    if event_id is None:
+        row = await fetch_proposal(context, key)
+        sent, state, version = storage.decode_values(row), row["state"], row["version"]
+        event_id = row["record_id"]
+        if state == "waiting" and not sent:  # A decision on a pending event that was undone.
+            return await _load_entry(console_request, context, str(event_id))
+    else:
+        event = await fetch_editable_row(EVENTS, replace(context, record_id=min(event_id, MAX_ID)))
+        row, sent, state, version = None, {}, "waiting", event["revision"]
         if event["status"] != "pending":
             raise errors.proposal_not_found()
-    sent, state = storage.decode_values(row) if row else {}, row["state"] if row else "waiting"
     proposed = await load_proposed(context, event_id, sent)
     is_waiting = is_editor and state == "waiting"
-    return {
+    entry = {
         "key": key,
         "row": row,
         "state": state,
+        "version": version,
         "event": proposed.row,
-        "version": row["version"] if row else event["revision"],
         "values": proposed.values,
         "when": describe_when(proposed.values, make_locale(console_request)),
-        "is_change": row is not None and row["base_revision"] is not None and bool(sent),
         "is_event": not sent,
+        "is_change": False,
         "fields": await describe_fields(console_request, context, proposed, row["guessed"] if row else ()),
         "checks": await check_event(context, proposed.values, event_id) if is_waiting else None,
-        "similar": await queue_entries.list_similar(tx, row, proposed.values.title) if is_waiting and row else (),
-        "has_picture": row is not None and await storage.find_alt_text(tx, row["id"]) is not None,
-        "is_blocked": bool(row and row["submitter_id"]) and await queue_entries.is_blocked(tx, row["submitter_id"]),
         "may_decide": is_waiting,
         "may_undo": is_editor and state in DECIDED,
-        "may_change": bool(row and sent) and state in OPEN and row["user_id"] == console_request.actor.user_id,
+        "may_change": False,
+    }
+    if row is None or not sent:
+        return entry
+    submitter_id: str | None = row["submitter_id"]
+    return entry | {
+        "is_change": row["base_revision"] is not None,
+        "similar": await queue_entries.list_similar(tx, row, proposed.values.title) if is_waiting else (),
+        "has_picture": await storage.find_alt_text(tx, row["id"]) is not None,
+        "is_blocked": submitter_id is not None and await queue_entries.is_blocked(tx, submitter_id),
+        "may_change": state in OPEN and row["user_id"] == console_request.actor.user_id,
     }
 
 
