@@ -107,12 +107,12 @@ async def _write(console_request: ConsoleRequest, submission: Submission, params
     if form.is_senders:
         return await _send(console_request, submission, form, params)
     entry = (console_request.path_params["key"], form.version or 0)
-    problems = await run_decisions(console_request, dict([entry]), "accept", {"values": params})
+    problems, decided = await run_decisions(console_request, dict([entry]), "accept", {"values": params})
     for error in problems.values():
         if error.code == CONFLICT:
             return await ask_choices(console_request, entry, params)
         raise error
-    return redirect_decided(console_request)
+    return redirect_decided(console_request, decided)
 
 
 async def _send(

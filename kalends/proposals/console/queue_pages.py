@@ -6,7 +6,6 @@ Editors see all entries, others their own. An entry is a proposal, by its ID, or
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -16,6 +15,7 @@ from kalends.api.api_request import store_pictures
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.form_page import check_event, describe_when, format_moment
 from kalends.calendar.kinds.events import EVENTS
+from kalends.calendar.operations.event_links import find_names
 from kalends.calendar.operations.record_verbs import fetch_editable_row
 from kalends.console import conflicts
 from kalends.console.console_rendering import show
@@ -42,12 +42,11 @@ from kalends.proposals.console.proposed_event import describe_fields, load_propo
 from kalends.proposals.operations import queue_entries
 from kalends.proposals.operations.proposal_decisions import PENDING_PARAMS, decide_pending
 from kalends.proposals.operations.proposal_lists import fetch_proposal
-from kalends.proposals.rules import DECIDED, OPEN, REASONS
-from kalends.store import Row
+from kalends.proposals.rules import REASONS
 
 QUEUE: Final = f"{PREFIX}/queue"
 _KEY: Final = f"[0-9]{{1,15}}|{api.UUID}"
-PER_PAGE: Final = 100
+PER_PAGE: Final = 50
 STATE_NAMES: Final = {
     "waiting": N_("Waiting for review"),
     "accepted": N_("Accepted"),
@@ -60,8 +59,6 @@ STATE_NAMES: Final = {
 REASON_NAMES: Final = (
     *(N_("Not an event"), N_("Wrong area"), N_("Duplicate"), N_("Advertising"), N_("Incomplete"), N_("Other")),
 )
-# The format of `?decided=`: when the user made the decisions that the page offers to undo.
-MOMENT: Final = "%Y%m%d%H%M%S%f"
 
 
 async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, ApiError] | None = None) -> Response:
@@ -84,7 +81,9 @@ async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, Api
         keys: list[str] = [row["key"] for row in rows[:PER_PAGE]]
         key = path_key or next(iter([*(problems or ()), *([] if is_decided else keys)]), "")
         entry = await _load_entry(console_request, context, key) if key else None
-        undoable = await _list_undoable(console_request, context)
+        # The decisions that the user has just made.
+        decided = re.findall(api.UUID, console_request.query_value("decided"))[:PER_PAGE] if is_editor else []
+        undoable = await queue_entries.find_entries(tx, decided) if decided else []
     key = entry["key"] if entry else ""
     position, locale, zone = keys.index(key) if key in keys else -1, make_locale(console_request), tx.site.timezone
     return show(
@@ -115,57 +114,42 @@ async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, Api
     )
 
 
-async def _list_undoable(console_request: ConsoleRequest, context: OperationContext) -> Sequence[Row]:
-    try:
-        moment = datetime.strptime(console_request.query_value("decided"), MOMENT).replace(tzinfo=UTC)
-    except ValueError:
-        return ()
-    return await queue_entries.list_decided_at(
-        context.transaction, console_request.actor.user_id or 0, moment, PER_PAGE
-    )
-
-
 async def _load_entry(console_request: ConsoleRequest, context: OperationContext, key: str) -> dict[str, Any]:
     """Return an entry for the template. Raise 404 unless the user is an editor or the sender."""
-    tx, is_editor, event_id = context.transaction, console_request.has_role("editor"), parse_id(key)
+    tx, event_id = context.transaction, parse_id(key)
     if event_id is None:
         row = await fetch_proposal(context, key)
-        sent, state, version = storage.decode_values(row), row["state"], row["version"]
-        event_id = row["record_id"]
-        if state == "waiting" and not sent:  # A decision on a pending event that was undone.
+        sent, event_id, user_id = storage.decode_values(row), row["record_id"], row["user_id"]
+        if row["state"] == "waiting" and not sent:  # A decision on a pending event was undone.
             return await _load_entry(console_request, context, str(event_id))
     else:
+        row, sent = None, {}
         event = await fetch_editable_row(EVENTS, replace(context, record_id=min(event_id, MAX_ID)))
-        row, sent, state, version = None, {}, "waiting", event["revision"]
+        user_id = event["author_id"]
         if event["status"] != "pending":
             raise errors.proposal_not_found()
+    state = row["state"] if row else "waiting"
     proposed = await load_proposed(context, event_id, sent)
-    is_waiting = is_editor and state == "waiting"
-    entry = {
+    names = await find_names(tx, context.actor, EVENTS, [{"author": user_id}])
+    is_decidable = state == "waiting" and console_request.has_role("editor")
+    submitter_id: str | None = row["submitter_id"] if row else None
+    return {
         "key": key,
         "row": row,
-        "state": state,
-        "version": version,
         "event": proposed.row,
+        "state": state,
+        "version": row["version"] if row else proposed.row and proposed.row["revision"],
+        "sender": names.get("author", {}).get(user_id, ""),
         "values": proposed.values,
         "when": describe_when(proposed.values, make_locale(console_request)),
         "is_event": not sent,
-        "is_change": False,
+        "is_change": row is not None and row["base_revision"] is not None and bool(sent),
         "fields": await describe_fields(console_request, context, proposed, row["guessed"] if row else ()),
-        "checks": await check_event(context, proposed.values, event_id) if is_waiting else None,
-        "may_decide": is_waiting,
-        "may_undo": is_editor and state in DECIDED,
-        "may_change": False,
-    }
-    if row is None or not sent:
-        return entry
-    submitter_id: str | None = row["submitter_id"]
-    return entry | {
-        "is_change": row["base_revision"] is not None,
-        "similar": await queue_entries.list_similar(tx, row, proposed.values.title) if is_waiting else (),
-        "has_picture": await storage.find_alt_text(tx, row["id"]) is not None,
+        "checks": await check_event(context, proposed.values, event_id) if is_decidable else None,
+        "similar": await queue_entries.list_similar(tx, row, proposed.values.title) if is_decidable and row else (),
+        "has_picture": row is not None and await storage.find_alt_text(tx, row["id"]) is not None,
         "is_blocked": submitter_id is not None and await queue_entries.is_blocked(tx, submitter_id),
-        "may_change": state in OPEN and row["user_id"] == console_request.actor.user_id,
+        "is_decidable": is_decidable,
     }
 
 
@@ -209,7 +193,7 @@ async def decide(console_request: ConsoleRequest) -> Response:
     entries = _read_entries(form.get("entry", ""))
     if not entries:
         return redirect(QUEUE, "nothing-selected")
-    problems = await run_decisions(console_request, entries, action, body)
+    problems, decided = await run_decisions(console_request, entries, action, body)
     if [error.code for error in problems.values()] == [CONFLICT] and len(entries) == 1:
         return await ask_choices(console_request, next(iter(entries.items())), chosen, body.get("revision"))
     if problems:
@@ -218,7 +202,7 @@ async def decide(console_request: ConsoleRequest) -> Response:
         return redirect(QUEUE, "withdrawn")
     if action == "undo":
         return redirect(f"{QUEUE}/{next(iter(entries))}", "undone")
-    return redirect_decided(console_request)
+    return redirect_decided(console_request, decided)
 
 
 def _read_entries(sent: object) -> dict[str, int]:
@@ -234,8 +218,8 @@ def _read_entries(sent: object) -> dict[str, int]:
 
 async def run_decisions(
     console_request: ConsoleRequest, entries: Mapping[str, int], action: str, body: Mapping[str, Any]
-) -> dict[str, ApiError]:
-    """Run a batch, and return the errors by entry. An error affects only its entry."""
+) -> tuple[dict[str, ApiError], list[str]]:
+    """Run a batch. Return the errors by entry, and the IDs of decided proposals. An error affects only its entry."""
     operations = [
         {
             "method": "POST",
@@ -251,19 +235,20 @@ async def run_decisions(
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
         context = console_request.make_context(tx, values, pictures=pictures)
-        outcome = await batch.run_batch(None, replace(context, returns_record=False))
-    results = zip(entries, outcome.body["results"], strict=True)
-    return {
-        key: ApiError(row["status"], row["body"]["code"], row["body"]["message"], data=row["body"]["data"])
-        for key, row in results
-        if row["status"] >= 400
+        outcome = await batch.run_batch(None, context)
+    results = dict(zip(entries, outcome.body["results"], strict=True))
+    failed = {key: row["body"] for key, row in results.items() if row["status"] >= 400}
+    problems = {
+        key: ApiError(body["data"]["status"], body["code"], body["message"], data=body["data"])
+        for key, body in failed.items()
     }
+    return problems, [row["body"]["id"] for key, row in results.items() if key not in failed]
 
 
-def redirect_decided(console_request: ConsoleRequest) -> Response:
+def redirect_decided(console_request: ConsoleRequest, decided: Sequence[str]) -> Response:
     """Go on with the next entry, which offers to undo the decision."""
     path = safe_next(console_request.form_text("next") or QUEUE)
-    return redirect(add_query(path, f"decided={console_request.now.strftime(MOMENT)}"))
+    return redirect(add_query(path, f"decided={'.'.join(decided)}"))
 
 
 async def ask_choices(

@@ -1,6 +1,6 @@
 """Queries of the console's queue: decided and own proposals, similar ones that wait, and blocked senders."""
 
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final, LiteralString
 
 from kalends.calendar.operations.duplicates import DUPLICATE_PERIOD, MAX_FOUND, MIN_SIMILARITY
@@ -22,7 +22,7 @@ _DECIDED: Final[LiteralString] = "AND p.state = ANY(?) AND p.decided_at > ? ORDE
 # A returned event that waits for a review again is in the queue.
 _OF_SENDER: Final[LiteralString] = """AND p.user_id = ? AND p.state NOT IN ('waiting', 'unconfirmed')
     AND NOT (p.values = '{}' AND e.status = 'pending') ORDER BY p.created_at DESC, p.id LIMIT ?"""
-_DECIDED_AT: Final[LiteralString] = "AND p.decided_by = ? AND p.decided_at = ? ORDER BY p.starts_at, p.id LIMIT ?"
+_BY_ID: Final[LiteralString] = "AND p.id = ANY(?::text[]::uuid[]) ORDER BY p.starts_at, p.id"
 _SIMILAR: Final[LiteralString] = """AND p.state = 'waiting' AND p.values <> '{}' AND p.id::text <> ?
     AND (p.record_id = ? OR p.starts_at BETWEEN ? AND ?
         AND similarity(lower(coalesce(p.values ->> 'title', e.title)), lower(?)) >= 0.25::real)
@@ -39,9 +39,8 @@ async def list_of_sender(tx: Transaction, user_id: int, limit: int) -> list[Row]
     return await _list_entries(tx, _OF_SENDER, user_id, limit)
 
 
-async def list_decided_at(tx: Transaction, user_id: int, decided_at: datetime, limit: int) -> list[Row]:
-    """Return what a user decided in one request, which can be undone together."""
-    return await _list_entries(tx, _DECIDED_AT, user_id, decided_at, limit)
+async def find_entries(tx: Transaction, proposal_ids: Sequence[str]) -> list[Row]:
+    return await _list_entries(tx, _BY_ID, list(proposal_ids))
 
 
 async def list_similar(tx: Transaction, row: Row, title: str) -> list[Row]:
