@@ -29,7 +29,7 @@ from kalends.proposals.rules import ACCOUNT_PARAMS, ORIGINS, REASONS, STATES
 
 # Proposals that have not been confirmed are nobody's business yet.
 SHOWN_STATES: Final = STATES[1:]
-UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 PATH_ID: Final = (param("id", params.text(str), "The ID of the proposal", required=True),)
 _TEXT: Final = params.text(clean_comment)
 _CURSOR: Final = Type({"type": "string"}, proposal_lists.read_cursor)

@@ -27,8 +27,17 @@ from kalends.core.sanitize import clean_text
 from kalends.media.images import add_image
 from kalends.proposals import storage
 from kalends.proposals.operations.proposal_lists import build_written_outcome, fetch_proposal
-from kalends.proposals.operations.proposal_values import find_end
-from kalends.proposals.rules import CHOICES, KEPT_PERIOD, MAX_TEXT, REASONS, TRANSITIONS, State, plan_ageing
+from kalends.proposals.operations.proposal_values import find_end, refuse
+from kalends.proposals.rules import (
+    CHOICES,
+    KEPT_PERIOD,
+    MAX_TEXT,
+    REASONS,
+    TRANSITIONS,
+    State,
+    find_refused,
+    plan_ageing,
+)
 from kalends.series.operations.series_edit import ALL, THIS, delete_event, edit_event
 from kalends.series.operations.series_undo import restore_series
 from kalends.store import Row
@@ -182,10 +191,11 @@ async def _fetch_for(context: OperationContext, action: str) -> Row:
 
 async def _write_event(context: OperationContext, row: Row) -> int:
     """Create or change the event of an accepted proposal, and return its ID."""
-    values = dict(context.values["values"] if "values" in context.values else storage.decode_values(row))
-    if unknown := values.keys() - {field.name for field in EVENTS.fields}:
-        problem = Message("there is no such parameter here.")
-        raise errors.invalid_params({name: errors.for_param(name, problem) for name in sorted(unknown)})
+    values = storage.decode_values(row)
+    refuse(find_refused(row["origin"], values))
+    if "values" in context.values:
+        values = dict(context.values["values"])
+        refuse(sorted(values.keys() - {field.name for field in EVENTS.fields}))
     await _add_picture(context, row, values)
     if row["record_id"] is None:
         author = row["user_id"] or context.actor.user_id

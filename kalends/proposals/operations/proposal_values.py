@@ -1,6 +1,6 @@
 """The parameters of proposals: what their origin may send, whether they are valid, and when the event would end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -39,9 +39,7 @@ async def check_values(
     context: OperationContext, origin: Origin, values: Mapping[str, Any], event: Row | None
 ) -> CheckedValues:
     """Check the parameters for a new event, or for a change of `event`. Terms become IDs: names may change."""
-    if refused := find_refused(origin, values):
-        problem = Message("cannot be proposed.")
-        raise errors.invalid_params({name: errors.for_param(name, problem) for name in refused})
+    refuse(find_refused(origin, values))
     if len(orjson.dumps(values)) > MAX_BYTES:
         raise errors.too_large(MAX_BYTES)
     if event is not None and not values:
@@ -57,6 +55,13 @@ async def check_values(
         name = "record" if event is not None and not set(DATES) & parsed.keys() else "end_date"
         raise errors.invalid(name, "is over: only events that have not ended can be proposed.")
     return CheckedValues({**values, **found}, starts_at, ends_at)
+
+
+def refuse(names: Sequence[str]) -> None:
+    """Raise 400 if there are any names of parameters that a proposal may not have."""
+    if names:
+        problem = Message("is not a parameter of proposals.")
+        raise errors.invalid_params({name: errors.for_param(name, problem) for name in names})
 
 
 async def _find_linked(context: OperationContext, parsed: Mapping[str, Any]) -> dict[str, list[int]]:
