@@ -93,7 +93,7 @@ async def _load(console_request: ConsoleRequest, context: OperationContext, row:
             url=console_request.path,
             back_url=f"{QUEUE}/{row['id']}" if row else EVENTS_PATH,
             action=_PROPOSE if is_senders else _ACCEPT,
-            version=parse_id(console_request.form_text("version")) or (row["version"] if row else None),
+            version=parse_id(str(form["version"])) if "version" in form else row["version"] if row else None,
             note=str(form.get("note", row["note"] if row else "")),
             is_senders=is_senders,
         ),

@@ -10,11 +10,11 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-# The columns of `storage.list_queue` that the list shows, and the decision.
+# The columns of `storage.list_queue` that the list shows, and the decision. Senders see titles that they may read.
 _ENTRIES: Final[LiteralString] = """
     SELECT p.id::text AS key, p.id::text AS id, p.version, p.record_id, p.base_revision, p.state, p.starts_at,
-        coalesce(p.values ->> 'title', e.title, '') AS title, p.origin, p.program, p.reason, p.comment,
-        1::bigint AS dates
+        p.origin, p.program, p.reason, p.comment, 1::bigint AS dates, coalesce(p.values ->> 'title',
+            CASE WHEN ? OR e.status = 'publish' OR e.author_id = p.user_id THEN e.title END, '') AS title
     FROM proposals p LEFT JOIN events e ON e.site_id = p.site_id AND e.id = p.record_id
     WHERE p.site_id = ?
 """
@@ -36,7 +36,7 @@ async def list_decided(tx: Transaction, limit: int) -> list[Row]:
 
 async def list_of_sender(tx: Transaction, user_id: int, limit: int) -> list[Row]:
     """Return a user's proposals that do not wait, newest first."""
-    return await _list_entries(tx, _OF_SENDER, user_id, limit)
+    return await _list_entries(tx, _OF_SENDER, user_id, limit, sees_all=False)
 
 
 async def find_entries(tx: Transaction, proposal_ids: Sequence[str]) -> list[Row]:
@@ -56,8 +56,10 @@ async def list_similar(tx: Transaction, row: Row, title: str) -> list[Row]:
     ][:MAX_FOUND]
 
 
-async def _list_entries(tx: Transaction, condition: LiteralString, *values: object) -> list[Row]:
-    return await tx.fetch_all(Sql(_ENTRIES + condition, tx.site.id, *values))
+async def _list_entries(
+    tx: Transaction, condition: LiteralString, *values: object, sees_all: bool = True
+) -> list[Row]:
+    return await tx.fetch_all(Sql(_ENTRIES + condition, sees_all, tx.site.id, *values))
 
 
 async def is_blocked(tx: Transaction, submitter_id: str) -> bool:
