@@ -156,7 +156,7 @@ _ORIGINS: Final = {
 
 def origin_text(origin: str, program: str, locale: PageLocale) -> str:
     """Return where a proposal comes from."""
-    return locale.text(_ORIGINS[origin], name=program)
+    return locale.text(_ORIGINS[origin], name=program or "API")
 
 
 def local_text(moment: datetime, zone: str, locale: PageLocale) -> str:

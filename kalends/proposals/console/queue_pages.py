@@ -147,7 +147,9 @@ async def _load_entry(console_request: ConsoleRequest, context: OperationContext
         "fields": await describe_fields(console_request, context, proposed, row["guessed"] if row else ()),
         "checks": await check_event(context, proposed.values, event_id) if is_decidable else None,
         "similar": await queue_entries.list_similar(tx, row, proposed.values.title) if is_decidable and row else (),
-        "has_picture": row is not None and await storage.find_alt_text(tx, row["id"]) is not None,
+        "has_picture": row is not None
+        and state == "waiting"
+        and await storage.find_alt_text(tx, row["id"]) is not None,
         "is_blocked": submitter_id is not None and await queue_entries.is_blocked(tx, submitter_id),
         "is_decidable": is_decidable,
     }
