@@ -46,12 +46,13 @@ LIST_PARAMS: Final = (
     ),
 )
 RECORD: Final = param("record", params.integer(minimum=1), "The event to change; none: a new event")
+BASE_REVISION: Final = param(
+    "base_revision",
+    params.integer(minimum=1),
+    "The revision of the event that the values are based on; required with `record`",
+)
 CONTENT: Final[tuple[Param, ...]] = (
-    param(
-        "base_revision",
-        params.integer(minimum=1),
-        "The revision of the event that the values are based on, from its ETag; required with `record`",
-    ),
+    BASE_REVISION,
     param("values", OBJECT, "The parameters of the event, as for creating or updating it"),
     param(
         "guessed",
@@ -199,11 +200,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             **_STATE,
             "origin": {"type": "string", "enum": list(ORIGINS)},
-            "base_revision": nullable(NON_NEGATIVE, N_("The revision of the event that the values are based on")),
+            "base_revision": nullable(NON_NEGATIVE, BASE_REVISION.description),
             "values": {
                 "type": "object",
                 "additionalProperties": ANY,
-                "description": N_("Parameters of the event, as sent; empty: a decision on a pending event"),
+                "description": N_("Parameters of the event; empty if the event itself is pending"),
             },
             "guessed": array(TEXT),
             "source": TEXT,

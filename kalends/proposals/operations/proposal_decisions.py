@@ -18,8 +18,7 @@ from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.merging import Merge, merge
 from kalends.calendar.operations.record_history import restore_record
 from kalends.calendar.operations.record_verbs import create_record, delete_record, fetch_active_row, update_record
-from kalends.core import errors, params
-from kalends.core.credentials import new_uid
+from kalends.core import credentials, errors, params
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.params import Param, Type, param, read_params
@@ -135,7 +134,7 @@ async def decide_pending(kind: Kind, context: OperationContext) -> Outcome:
         sender: storage.Columns = {"origin": "contributor", "user_id": event["author_id"]}
         times: storage.Columns = {"created_at": tx.now, "expires_at": event["end_utc"]}
         row = await storage.add_proposal(
-            tx, {"id": new_uid(), "record_id": event["id"], **columns, **sender, **times}
+            tx, {"id": credentials.new_uid(), "record_id": event["id"], **columns, **sender, **times}
         )
     seen = frozenset([row["version"]])
     return await _decide(replace(context, record_id=None, slug=row["id"], if_match=seen), action)
