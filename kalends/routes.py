@@ -25,6 +25,7 @@ from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
 from kalends.imports.console import import_pages, source_pages
 from kalends.media import api as media_api, console as media_console
 from kalends.proposals import api as proposals_api
+from kalends.proposals.console import proposal_forms, queue_pages
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
@@ -79,6 +80,8 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *quick_entry.ROUTES,
     *calendar_page.ROUTES,
     *cancelling.ROUTES,
+    *queue_pages.ROUTES,
+    *proposal_forms.ROUTES,
     *form_views.ROUTES,
     *from_url.ROUTES,
     *form_scripts.SCRIPT_ROUTES,

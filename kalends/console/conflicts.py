@@ -6,7 +6,7 @@ to the form's URL, where `read_choices` returns the parameters to save.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -24,6 +24,7 @@ from kalends.console.field_texts import field_label, is_prose, make_locale, valu
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_lines
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.words import Segment, diff_words, shorten
 
 # Maximum number of attempts to save a record while other users keep changing it.
@@ -46,7 +47,7 @@ async def save_merged(
                 raise
         result = await merge(console_request, kind, record_id, revision, values)
         if result.conflicts:
-            return show_conflict(console_request, kind, record_id, result, mine)
+            return show_conflict(console_request, kind, record_id, result)
         values, revision = result.values, result.revision
     raise errors.precondition_failed()
 
@@ -71,14 +72,29 @@ class Choice:
     base: str
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the conflict page sends the choices, if not to the record's form."""
+
+    action: str
+    back_url: str
+    mine: str = N_("Your version")  # a message ID
+    hidden: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 def show_conflict(
-    console_request: ConsoleRequest, kind: Kind, record_id: int, merge: Merge, mine: Mapping[str, Any]
+    console_request: ConsoleRequest,
+    kind: Kind,
+    record_id: int,
+    merge: Merge,
+    target: Target | None = None,
 ) -> Response:
+    path = f"{PREFIX}/{kind.name}/{record_id}"
     return show(
         console_request,
         "conflict.html",
         status=409,
-        action=f"{PREFIX}/{kind.name}/{record_id}",
+        target=target or Target(path, path),
         choices=[_make_choice(console_request, kind, row, merge.names) for row in merge.conflicts],
         merged_labels=[field_label(kind, name) for name in merge.merged_names],
         users=", ".join(merge.users),

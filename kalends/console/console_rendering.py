@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from kalends.calendar.operations.event_queries import count_pending
 from kalends.console.console_request import PREFIX, ConsoleRequest, sign_in_url
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
@@ -24,6 +23,7 @@ from kalends.http.auth import SAFE_METHODS, authenticate_session, require_same_o
 from kalends.http.cache import compress_response
 from kalends.http.responses import JSON, encode_json
 from kalends.imports.storage.import_lists import count_planned
+from kalends.proposals.storage import count_queue
 from kalends.rendering.cards import find_origin
 from kalends.rendering.page_urls import EMBEDDING
 from kalends.rendering.templates import make_environment
@@ -51,7 +51,7 @@ class Section:
 EDITOR: Final = "editor"
 ADMINISTRATOR: Final = "administrator"
 SECTIONS: Final = (
-    Section(N_("Today"), (Page(N_("Today"), f"{PREFIX}/"),), "reviews"),
+    Section(N_("Today"), (Page(N_("Today"), f"{PREFIX}/"),)),
     Section(
         N_("Events"),
         (
@@ -62,6 +62,7 @@ SECTIONS: Final = (
             Page(N_("Embed"), EMBEDDING, EDITOR),
         ),
     ),
+    Section(N_("Proposals"), (Page(N_("Proposals"), f"{PREFIX}/queue"),), "reviews"),
     Section(N_("Places"), (Page(N_("Venues"), f"{PREFIX}/venues"), Page(N_("Organizers"), f"{PREFIX}/organizers"))),
     Section(
         N_("Library"),
@@ -172,6 +173,10 @@ NOTICES: Final = {
     "cancelled": N_("The event is cancelled."),
     "date-cancelled": N_("This one date is cancelled."),
     "moved": N_("The event is moved."),
+    "proposed": N_("Sent to the editors. You can change it until they decide."),
+    "withdrawn": N_("Proposal withdrawn."),
+    "blocked": N_("The sender is blocked."),
+    "unblocked": N_("The sender is no longer blocked."),
     "nothing-selected": N_("Select at least one event."),
     "no-rows-selected": N_("Select at least one row."),
     "plan-discarded": N_("Plan discarded."),
@@ -300,7 +305,7 @@ async def _serve(console_request: ConsoleRequest) -> Response:
             console_request.remember_site(tx.site)
             await authenticate_session(console_request, tx)
             if request.method in SAFE_METHODS and console_request.has_role(EDITOR) and _wants_page(console_request):
-                console_request.waiting = await _count_waiting(console_request, tx)
+                console_request.waiting = await _count_waiting(tx)
         if elsewhere := _find_other_host(console_request):
             return RedirectResponse(elsewhere, status_code=307)
     if route is None:
@@ -317,10 +322,9 @@ async def _serve(console_request: ConsoleRequest) -> Response:
     return await view(console_request)
 
 
-async def _count_waiting(console_request: ConsoleRequest, tx: Transaction) -> dict[str, int]:
+async def _count_waiting(tx: Transaction) -> dict[str, int]:
     """Count what waits for an editor, by the names in `Section.counts`."""
-    reviews = await count_pending(console_request.make_context(tx))
-    return {"reviews": reviews, "imports": await count_planned(tx)}
+    return {"reviews": await count_queue(tx), "imports": await count_planned(tx)}
 
 
 def _find_other_host(console_request: ConsoleRequest) -> str:

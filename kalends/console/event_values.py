@@ -116,7 +116,7 @@ def make_values(row: Row, linked: Linked, site: Site) -> EventValues:
     published = local_of(row["published_at"], site.timezone)
     values = EventValues(
         title=row["title"],
-        **_split_times(row),
+        **split_times(row),
         timezone=row["timezone"],
         description=to_paragraphs(row["description"]),
         slug=row["slug"],
@@ -137,7 +137,8 @@ def make_values(row: Row, linked: Linked, site: Site) -> EventValues:
     return values
 
 
-def _split_times(row: Row) -> dict[str, Any]:
+def split_times(row: Row | Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the form's day, time and offset of both dates, from the time columns of an event."""
     times: dict[str, Any] = {"all_day": row["all_day"]}
     for side in ("start", "end"):
         wall: datetime = row[f"{side}_local"]

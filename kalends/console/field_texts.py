@@ -146,6 +146,19 @@ def _read_wall(value: Any) -> datetime | None:
         return None
 
 
+_ORIGINS: Final = {
+    "public": N_("Public form"),
+    "contributor": N_("Console"),
+    "api": N_("Program “{name}”"),
+    "agent": N_("Assistant “{name}”"),
+}
+
+
+def origin_text(origin: str, program: str, locale: PageLocale) -> str:
+    """Return where a proposal comes from."""
+    return locale.text(_ORIGINS[origin], name=program or "API")
+
+
 def local_text(moment: datetime, zone: str, locale: PageLocale) -> str:
     wall = times.local_of(moment, zone)
     return f"{locale.bare_day(wall.date())}, {locale.time(wall)}"

@@ -1,5 +1,6 @@
 """Shows a record's history with the words that changed, restores revisions, and shows the trash."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,13 +14,23 @@ from kalends.calendar.operations.record_history import list_trash, read_history,
 from kalends.calendar.operations.record_verbs import fetch_editable_row
 from kalends.console.console_rendering import show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
-from kalends.console.field_texts import STATUS_NAMES, field_label, is_prose, local_text, make_locale, value_text
+from kalends.console.field_texts import (
+    STATUS_NAMES,
+    field_label,
+    is_prose,
+    local_text,
+    make_locale,
+    origin_text,
+    value_text,
+)
 from kalends.core import errors
 from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID, parse_id
 from kalends.core.words import Segment, diff_words, shorten
+from kalends.proposals.storage import find_origins
 from kalends.rendering.page_locale import PageLocale
+from kalends.store import Row
 
 PER_PAGE: Final = 30
 ACTIONS: Final = {
@@ -53,6 +64,7 @@ class Entry:
     action: str
     time: str
     user: str
+    origin: str  # of an accepted proposal; else empty
     changes: list[FieldChange]
 
 
@@ -74,6 +86,7 @@ async def show_history(console_request: ConsoleRequest) -> Response:
                 for side in ("before", "after")
             ],
         )
+        origins = await find_origins(tx, record_id) if kind.is_event else []
     return show(
         console_request,
         "history.html",
@@ -81,7 +94,7 @@ async def show_history(console_request: ConsoleRequest) -> Response:
         record_path=f"{PREFIX}/{kind.name}/{record_id}",
         is_trashed=row["status"] == "trash",
         current=entries[0]["revision"] if entries and values["before"] == MAX_ID else None,
-        entries=[_make_entry(console_request, kind, entry, names) for entry in entries],
+        entries=[_make_entry(console_request, kind, entry, names, origins) for entry in entries],
         next_before=outcome.body["next_before"],
     )
 
@@ -126,21 +139,28 @@ def _find_record(console_request: ConsoleRequest) -> tuple[Kind, int]:
     return BY_NAME[params["kind"]], record_id
 
 
-def _make_entry(console_request: ConsoleRequest, kind: Kind, entry: dict[str, Any], names: Names) -> Entry:
-    locale, action = make_locale(console_request), entry["action"]
+def _make_entry(
+    console_request: ConsoleRequest, kind: Kind, entry: dict[str, Any], names: Names, origins: Sequence[Row]
+) -> Entry:
+    locale, action, revision = make_locale(console_request), entry["action"], entry["revision"]
     moment = datetime.fromisoformat(f"{entry['date_utc']}+00:00")
     hidden = TRASH_FIELDS if action in ("trash", "restore") else set[str]()
     changes = [
-        _make_change(kind, name, change, names, locale)
+        describe_change(kind, name, change, names, locale)
         for name, change in entry["changes"].items()
         if action != "create" and name not in hidden
     ]
     user = entry["user"]["login"] if entry["user"] else ""
     time = local_text(moment, console_request.site.timezone, locale)
-    return Entry(entry["revision"], ACTIONS.get(action, action), time, user, changes)
+    proposed = (row for row in origins if row["first_revision"] < revision <= row["last_revision"])
+    origin = next((origin_text(row["origin"], row["program"], locale) for row in proposed), "")
+    return Entry(revision, ACTIONS.get(action, action), time, user, origin, changes)
 
 
-def _make_change(kind: Kind, name: str, change: dict[str, Any], names: Names, locale: PageLocale) -> FieldChange:
+def describe_change(
+    kind: Kind, name: str, change: Mapping[str, Any], names: Names, locale: PageLocale
+) -> FieldChange:
+    """Return a changed field, from its values before and after in history format."""
     label = field_label(kind, name)
     if not is_prose(kind, name):
         before, after = (value_text(kind, name, change[side], names, locale) for side in ("before", "after"))

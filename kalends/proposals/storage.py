@@ -137,8 +137,10 @@ async def count_queue(tx: Transaction) -> int:
     return number
 
 
-async def list_queue(tx: Transaction, limit: int, after: tuple[datetime, str] | None = None) -> list[Record]:
-    """Return the entries of the queue by start.
+async def list_queue(
+    tx: Transaction, limit: int, after: tuple[datetime, str] | None = None, *, user_id: int | None = None
+) -> list[Record]:
+    """Return the entries of the queue by start, optionally of one sender, with titles that the sender may read.
 
     `key` and `starts_at` of the last entry are the next `after`. `id` is null for a pending event.
     """
@@ -148,8 +150,9 @@ async def list_queue(tx: Transaction, limit: int, after: tuple[datetime, str] | 
             """
             SELECT * FROM (
                 SELECT p.id::text AS key, p.id::text AS id, p.version, p.record_id, p.base_revision, e.revision,
-                    e.series_id, p.starts_at, coalesce(p.values ->> 'title', e.title) AS title, p.origin, p.user_id,
-                    p.submitter_name, p.program, p.created_at, 1::bigint AS dates
+                    e.series_id, p.starts_at, coalesce(p.values ->> 'title', CASE WHEN ?::bigint IS NULL
+                        OR e.status = 'publish' OR e.author_id = p.user_id THEN e.title END, '') AS title,
+                    p.origin, p.user_id, p.submitter_name, p.program, p.created_at, 1::bigint AS dates
                 FROM proposals p LEFT JOIN events e ON e.site_id = p.site_id AND e.id = p.record_id
                 WHERE p.site_id = ? AND p.state = 'waiting' AND p.values <> '{}'
                 UNION ALL
@@ -162,9 +165,10 @@ async def list_queue(tx: Transaction, limit: int, after: tuple[datetime, str] | 
             + """
                     ORDER BY coalesce(e.series_id, -e.id), e.start_utc, e.id) d
             ) q
-            WHERE ?::timestamptz IS NULL OR (q.starts_at, q.key) > (?, ?) ORDER BY q.starts_at, q.key LIMIT ?
+            WHERE (?::timestamptz IS NULL OR (q.starts_at, q.key) > (?, ?)) AND (?::bigint IS NULL OR q.user_id = ?)
+            ORDER BY q.starts_at, q.key LIMIT ?
             """,
-            *(tx.site.id, tx.site.id, start, start, key, limit),
+            *(user_id, tx.site.id, tx.site.id, start, start, key, user_id, user_id, limit),
         )
     )
 

@@ -78,6 +78,11 @@ def may_edit(actor: Actor, row: PostRow) -> bool:
     return rank(actor) >= AUTHOR or status not in PUBLISHED_STATUSES
 
 
+def may_propose_changes(actor: Actor, row: PostRow) -> bool:
+    """Return whether the actor's own event has been published, so that only editors may change it."""
+    return rank(actor) == CONTRIBUTOR and is_own(actor, row) and row["status"] in PUBLISHED_STATUSES
+
+
 def editable_condition(actor: Actor) -> Sql:
     """Return the SQL equivalent of `may_edit`."""
     if rank(actor) >= EDITOR:

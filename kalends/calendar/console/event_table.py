@@ -19,7 +19,6 @@ from kalends.calendar.console.table_filters import (
     make_back_url,
     make_params,
 )
-from kalends.calendar.kinds.event_list import ANY_DATE
 from kalends.calendar.kinds.organizers import ORGANIZERS
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.operations import event_queries
@@ -35,7 +34,6 @@ from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_, translator
 from kalends.core.params import parse_id
-from kalends.core.statuses import LISTED
 from kalends.imports.api import respond_with_table
 from kalends.imports.operations.exports import export_event_table
 from kalends.rendering.cards import Badge, make_state_badge
@@ -50,10 +48,8 @@ MAX_QUERY_LENGTH: Final = 1900
 MAX_SAVED: Final = 50
 # Marks saved filters for this table, because other tables may have saved filters, too.
 SAVED_PREFIX: Final = "events?"
-REVIEW_ROWS: Final = 50
 MAX_TAGS: Final = 200
 NO_ROWS: Final = TablePage([], 0, 0)
-DATE_PARAMS: Final = ("overlaps_from", "overlaps_to", "ends_before", "strict_dates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +58,7 @@ class TableRow:
     revision: int
     title: str
     edit_url: str  # empty if the user may not change the event
+    propose_url: str  # set if the user may propose changes instead
     public_url: str  # empty if the event has no public page
     start: str  # machine-readable
     day: str
@@ -124,6 +121,7 @@ def _build_row(context: RowContext, row: Row) -> TableRow:
         revision=row["revision"],
         title=to_plain_text(row["title"]) or context.untitled,
         edit_url=f"{PATH}/{row['id']}" if may_edit else "",
+        propose_url=f"{PATH}/{row['id']}/propose" if permissions.may_propose_changes(context.actor, row) else "",
         public_url=f"/event/{row['slug']}/" if row["status"] == "publish" else "",
         start=row["start_local"].isoformat(timespec="minutes"),
         day=day,
@@ -167,7 +165,6 @@ def format_time(locale: PageLocale, row: Row, all_day: str) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class TableData:
     page: TablePage
-    review: TablePage
     unknown: tuple[str, ...]  # names in the filter that match no record
 
 
@@ -185,7 +182,6 @@ async def show_events(console_request: ConsoleRequest) -> Response:
         "events.html",
         filter=filter_,
         rows=build_rows(console_request, data.page),
-        review=build_rows(console_request, data.review),
         data=data,
         **_describe_pages(filter_, data.page),
         **describe_form(console_request),
@@ -197,15 +193,7 @@ async def show_events(console_request: ConsoleRequest) -> Response:
 async def _read_data(context: OperationContext, filter_: TableFilter, console_request: ConsoleRequest) -> TableData:
     raw, extra = make_params(filter_, console_request)
     named, unknown = await _resolve_names(context, filter_)
-    is_reviewer = console_request.has_role("editor") and filter_.shows_review_group
-    review = NO_ROWS
-    if is_reviewer:
-        queue = {name: value for name, value in raw.items() if name not in DATE_PARAMS}
-        queue |= {"status": ["pending"], "per_page": REVIEW_ROWS, "page": 1, "orderby": "start_date", "order": "asc"}
-        review = await _read_page(context, queue, {ANY_DATE: True, **named})
-    if console_request.has_role("editor") and not filter_.status:
-        raw["status"] = [status for status in LISTED if status != "pending"]
-    return TableData(await _read_page(context, raw, {**extra, **named}), review, unknown)
+    return TableData(await _read_page(context, raw, {**extra, **named}), unknown)
 
 
 async def _read_page(context: OperationContext, raw: dict[str, Any], extra: dict[str, Any]) -> TablePage:
@@ -245,7 +233,6 @@ async def _read_surroundings(
 ) -> dict[str, Any]:
     user_id = console_request.actor.user_id or 0
     saved = await form_drafts.list_saved(context.transaction, user_id)
-    has_rows = bool(data.page.rows or data.review.rows)
     author = None if console_request.has_role("editor") else user_id
     return {
         "saved": [
@@ -253,7 +240,7 @@ async def _read_surroundings(
         ],
         "actions": list_actions(console_request, in_trash=filter_.status == "trash"),
         "changed": await _find_bulk_change(context, console_request),
-        "is_first": not has_rows and filter_.is_empty and not await event_queries.has_events(context, author),
+        "is_first": not data.page.rows and filter_.is_empty and not await event_queries.has_events(context, author),
     }
 
 

@@ -322,6 +322,18 @@ class WebPage:
     warnings: Sequence[Message]
 
 
+@dataclass(frozen=True, slots=True)
+class ProposedForm:
+    """What differs in the form of a proposal, which saves nothing itself: it is accepted, or sent to the editors."""
+
+    url: str  # the form's address
+    back_url: str
+    action: Action
+    version: int | None = None  # the proposal's; None: it has not been sent yet
+    note: str = ""
+    is_senders: bool = False  # offers only what may be proposed, and a note for the editors
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
     values: EventValues
@@ -338,6 +350,7 @@ class FormPage:
     shows_repeat: bool = False
     status: int = 200
     source: WebPage | None = None
+    proposed: ProposedForm | None = None
 
     @property
     def record_id(self) -> int | None:
@@ -403,7 +416,7 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
         record_id=page.record_id,
         record_status=status,
         status_label=STATUS_LABELS[status],
-        actions=list_actions(actor, status),
+        actions=[page.proposed.action] if page.proposed else list_actions(actor, status),
         may_publish=permissions.may_publish(actor),
         may_name_terms=permissions.may_name_new_terms(actor),
         may_upload=permissions.may_write(actor, MEDIA) and console_request.state.library is not None,

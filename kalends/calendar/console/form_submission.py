@@ -9,7 +9,7 @@ import orjson
 from kalends.api.api_request import fetch_images, find_image_urls
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
-from kalends.calendar.console.form_page import KIND, LABELS, FormPage, load_linked, resolve_names
+from kalends.calendar.console.form_page import KIND, LABELS, FormPage, ProposedForm, load_linked, resolve_names
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.operations import record_verbs
@@ -48,6 +48,7 @@ class Submission:
     base_revision: int | None
     draft_key: str
     problems: dict[str, Message]  # unknown names, by parameter
+    proposed: ProposedForm | None = None
 
     @property
     def record_id(self) -> int | None:
@@ -72,6 +73,7 @@ class Submission:
             originals=self.originals,
             base_revision=self.base_revision,
             draft_key=self.draft_key,
+            proposed=self.proposed,
         )
 
 
@@ -95,14 +97,14 @@ async def load_submission(
     return Submission(
         row=row,
         values=values,
-        originals=_read_originals(form.get("originals")) or stored_originals,
+        originals=read_originals(form.get("originals")) or stored_originals,
         base_revision=parse_id(revision),
         draft_key=str(form.get("draft_key", ""))[:64],
         problems=problems,
     )
 
 
-def _read_originals(text: object) -> dict[str, Any] | None:
+def read_originals(text: object) -> dict[str, Any] | None:
     """Return the parameters that the form was rendered with. The conflict page does not send them."""
     try:
         decoded: Any = orjson.loads(text) if isinstance(text, str) and text else None

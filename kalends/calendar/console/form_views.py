@@ -1,5 +1,6 @@
 """Show and save the event form."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -84,7 +85,13 @@ async def show_edit(console_request: ConsoleRequest) -> Response:
         key = console_request.query_value("draft")
         if key and (page := await _restore(console_request, context, str(record_id), record_id)):
             return await show_form(console_request, context, page)
-        row = await record_verbs.fetch_editable_row(EVENTS, context)
+        try:
+            row = await record_verbs.fetch_editable_row(EVENTS, context)
+        except ApiError as error:
+            stored = await EVENTS.fetch(tx, record_id) if error.status == 403 else None
+            if stored is None or not permissions.may_propose_changes(context.actor, stored):
+                raise
+            return redirect(f"{EVENTS_PATH}/{record_id}/propose")
         values = make_values(row, await load_linked(context, row), tx.site)
         page = FormPage(values=values, row=row, checks=await check_event(context, values, record_id))
         page = replace(page, drafts=await load_drafts(console_request, context, page))
@@ -127,9 +134,9 @@ async def save(console_request: ConsoleRequest) -> Response:
     if action == "repeat":
         submission.values.repeat.frequency = "weekly"
     if action in ("find-image", "repeat"):
-        return await _show_again(console_request, submission)
+        return await show_again(console_request, submission)
     try:
-        return await _save(console_request, submission, action, picture)
+        return await save_checked(console_request, submission, picture, _write)
     except ApiError as error:
         if error.status >= 500:
             raise
@@ -140,13 +147,17 @@ async def save(console_request: ConsoleRequest) -> Response:
             if action in STATUSES:
                 mine["status"] = STATUSES[action]
             return await _save_merged(console_request, submission, mine)
-        return await _show_again(console_request, submission, error)
+        return await show_again(console_request, submission, error)
 
 
-async def _save(
-    console_request: ConsoleRequest, submission: Submission, action: str, picture: StoredImage | ApiError | None
+async def save_checked(
+    console_request: ConsoleRequest,
+    submission: Submission,
+    picture: StoredImage | ApiError | None,
+    write: Callable[[ConsoleRequest, Submission, dict[str, Any]], Awaitable[Response]],
 ) -> Response:
-    """Check the names and times, store the picture, and save or preview the event."""
+    """Check the names and times, store the picture, and write the parameters or preview the event."""
+    action = console_request.form_text("action")
     if isinstance(picture, ApiError):
         raise picture
     changed = submission.find_params()
@@ -165,7 +176,7 @@ async def _save(
     params = submission.find_params()
     if action in STATUSES:
         params["status"] = STATUSES[action]
-    return await _write(console_request, submission, params)
+    return await write(console_request, submission, params)
 
 
 async def _write(
@@ -246,7 +257,7 @@ async def _change_trash(console_request: ConsoleRequest, submission: Submission,
     return redirect(f"{EVENTS_PATH}/{submission.record_id}", "restored")
 
 
-async def _show_again(
+async def show_again(
     console_request: ConsoleRequest, submission: Submission, error: ApiError | None = None
 ) -> Response:
     """Show the form again with the user's values. Nothing has been saved."""
@@ -270,7 +281,7 @@ async def _save_merged(console_request: ConsoleRequest, submission: Submission, 
         raise errors.precondition_failed()
     merge = await conflicts.merge(console_request, EVENTS, submission.record_id, submission.base_revision, mine)
     if merge.conflicts:
-        return conflicts.show_conflict(console_request, EVENTS, submission.record_id, merge, mine)
+        return conflicts.show_conflict(console_request, EVENTS, submission.record_id, merge)
     submission.base_revision = merge.revision
     return await _write(console_request, submission, merge.values, ",".join(merge.merged_names))
 

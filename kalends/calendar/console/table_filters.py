@@ -136,10 +136,6 @@ class TableFilter:
         """Return the page number, limited by the maximum offset of lists."""
         return min(int(self.page or 1), MAX_OFFSET // self.rows_per_page + 1)
 
-    @property
-    def shows_review_group(self) -> bool:
-        return not self.status and self.page_number == 1
-
     def url(self, **changes: str) -> str:
         """Return the table's URL with changed fields. Start at the first page unless `page` is given."""
         query = replace(self, **{"page": "", **changes}).query

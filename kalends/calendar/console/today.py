@@ -77,7 +77,7 @@ async def show_today(console_request: ConsoleRequest) -> Response:
         bookings=[[_describe_event(event, locale) for event in (pair.first, pair.second)] for pair in bookings],
         changes=[_describe_change(console_request, row, locale) for row in changes],
         coming=build_rows(console_request, coming),
-        is_all_done=not (waiting or lacking or bookings or console_request.waiting.get("imports")),
+        is_all_done=not (waiting or lacking or bookings or any(console_request.waiting.values())),
     )
 
 
@@ -93,7 +93,8 @@ def _list_tallies(console_request: ConsoleRequest, today: date) -> dict[str, lis
     first, last = (day - timedelta(days=7) for day in find_week(console_request))
     return {
         "waiting": [
-            Tally(N_("Waiting for review"), TableFilter(status="pending")),
+            # Editors have the queue, whose number every page of the console has.
+            *([] if is_editor else [Tally(N_("Waiting for review"), TableFilter(status="pending"))]),
             Tally(N_("My drafts"), TableFilter(status="draft", author=own)),
         ],
         "lacking": [

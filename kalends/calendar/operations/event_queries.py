@@ -11,7 +11,7 @@ from typing import Any, Final, LiteralString
 from kalends.accounts.storage import user_tables
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
-from kalends.calendar.kinds.event_list import ANY_DATE, EVENT_FILTERS
+from kalends.calendar.kinds.event_list import EVENT_FILTERS
 from kalends.calendar.kinds.event_window import WITH_HIDDEN
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Clause, Columns, Filter, Kind, LinkCondition, ListQuery, value_clause
@@ -159,11 +159,6 @@ async def count_tables(context: OperationContext, tables: Sequence[Mapping[str, 
         totals.append(Sql("(") + TABLE_EVENTS.reads.total_query(TABLE_EVENTS, query, clauses) + Sql(")"))
     found = await context.transaction.fetch_all(Sql("SELECT") + join(", ", totals))
     return list(found[0].values())
-
-
-async def count_pending(context: OperationContext) -> int:
-    """Return how many events wait for a review."""
-    return (await count_tables(context, [make_values({"status": ["pending"]}, {ANY_DATE: True})]))[0]
 
 
 async def _find_names(context: OperationContext, select: Sql, ids: set[int], visible: Sql) -> dict[int, str]:

@@ -132,9 +132,11 @@ const watch = async () => {
   notice.querySelector("p").textContent = notice.dataset.text.replace("{name}", login);
   notice.hidden = false;
 };
-if (form.dataset.record) {
+const isProposed = "proposed" in form.dataset;
+if (form.dataset.record && !isProposed) {
   setInterval(() => watch().catch(() => {}), POLL);
   document.addEventListener("visibilitychange", () => watch().catch(() => {}));
 }
 
-startAutosave(form);
+// Drafts belong to events, so they would be offered in the event's form, too.
+if (!isProposed) startAutosave(form);

@@ -1,6 +1,6 @@
 // The table of events: selection, keyboard shortcuts, and the bar of actions. Without this script all forms work.
+import { connectShortcuts } from "./shortcuts.js";
 
-const STORED = "kalends-shortcuts";
 const form = document.querySelector(".bulk");
 const rows = [...document.querySelectorAll("[data-row]")];
 const boxes = rows.map((row) => row.querySelector("input[name=event]")).filter(Boolean);
@@ -8,8 +8,6 @@ const selectAll = document.querySelector("[data-all]");
 const bar = document.querySelector(".bulk-bar");
 const count = document.querySelector("[data-count]");
 const primary = document.querySelector("[data-primary]");
-const help = document.querySelector("[data-help]");
-const shortcuts = document.querySelector("[data-shortcuts]");
 let anchor = null; // the box that was changed last, where a range begins
 
 /** Show how many rows are selected, and the bar of actions if there are any. */
@@ -61,12 +59,6 @@ function open(row) {
   row?.querySelector("[data-open]")?.click();
 }
 
-/** Return whether the focus is in a field that takes text or has keys of its own; the boxes of rows have not. */
-function isTyping(target) {
-  const isBox = target.matches("input[type=checkbox]");
-  return !isBox && target.closest("input, select, textarea, [contenteditable], dialog") !== null;
-}
-
 /** Run the shortcut of a key; return whether there is one. */
 function run(event) {
   const row = currentRow();
@@ -82,19 +74,13 @@ function run(event) {
     case "Enter": if (isOnControl) return false; open(row); return row !== null;
     case "c": document.querySelector("[data-new]").click(); return true;
     case "/": document.getElementById("search")?.select(); return true;
-    case "?": help.showModal(); return true;
     default: return false;
   }
 }
 
-function isOn() {
-  return localStorage.getItem(STORED) !== "off";
-}
-
+connectShortcuts(run);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") closeMenus();
-  if (!isOn() || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (run(event)) event.preventDefault();
 });
 
 // The space bar clicks the box that has the focus. With the shift key, a click selects a range.
@@ -109,13 +95,6 @@ selectAll?.addEventListener("change", () => {
   update();
 });
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
-
-// The help dialog works while shortcuts are off, so that they can be switched on again.
-const helpButton = document.querySelector("[data-help-button]");
-helpButton.hidden = false;
-helpButton.addEventListener("click", () => help.showModal());
-shortcuts.checked = isOn();
-shortcuts.addEventListener("change", () => localStorage.setItem(STORED, shortcuts.checked ? "on" : "off"));
 
 // The browser restores the boxes when one comes back to the page.
 addEventListener("pageshow", update);

@@ -1,0 +1,1 @@
+"""The queue of proposals in the console, and the forms of proposals."""
