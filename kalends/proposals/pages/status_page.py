@@ -83,7 +83,7 @@ class SubmissionPage(Page):
     change_url: str
     event_url: str  # empty unless the event is public
     badge: str
-    style: str
+    badge_style: str
     sentence: str
     start: str
     reason: str
@@ -156,7 +156,7 @@ async def _show_case(page_request: PageRequest, context: OperationContext, case:
         change_url=page_request.with_query(page_request.path + CHANGE),
         event_url=page.links.event(case.event["slug"]) if case.event is not None else "",
         badge=page.locale.text(badge),
-        style=style,
+        badge_style=style,
         sentence=page.locale.text(sentence),
         start=describe_start(subject.start_local, page.locale, all_day=subject.all_day),
         reason=page.locale.text(REASON_TEXTS[REASONS[row["reason"] - 1]]) if row["reason"] is not None else "",
