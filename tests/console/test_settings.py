@@ -88,13 +88,14 @@ def test_public_form_says_what_is_missing(start_app: StartApp) -> None:
     for settings, missing in (
         ({}, {"smtp", "address"}),
         ({"KALENDS_SMTP_URL": "smtp://localhost:1"}, {"address"}),
-        ({"KALENDS_SMTP_URL": "smtp://localhost:1", "KALENDS_BASE_URL": "https://calendar.test"}, set()),
     ):
         app = start_app(settings)
         set_passwords(app)
         page = ConsoleClient.signed_in(app, "administrator").page(SETTINGS)
         assert {name for name, text in texts.items() if text in page.text} == missing
         assert page.fields["submissions"] == ["false"]
+    app.set_site("base_url", f"https://{app.host}")
+    assert "The form stays closed" not in ConsoleClient.signed_in(app, "administrator").page(SETTINGS).text
 
 
 def test_a_new_address_requires_proof(app: RunningApp) -> None:
