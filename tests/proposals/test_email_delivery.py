@@ -33,9 +33,7 @@ def app(start_single_site: StartApp, settings: dict[str, str]) -> RunningApp:
     return open_form(start_single_site(settings))
 
 
-def test_link_arrives_and_works(
-    app: RunningApp, smtp: SmtpServer, settings: dict[str, str], tmp_path: Path
-) -> None:
+def test_link_arrives_and_works(app: RunningApp, smtp: SmtpServer, settings: dict[str, str], tmp_path: Path) -> None:
     submitter = Submitter(app)
     with Worker.start(app.database_url, tmp_path / "log", settings):
         assert submitter.send().status_code == 303

@@ -45,7 +45,9 @@ def propose(app: RunningApp, role: str = "contributor", **fields: Any) -> dict[s
     return body
 
 
-def act(app: RunningApp, proposal: Mapping[str, Any], action: str, role: str = "editor", **fields: Any) -> dict[str, Any]:
+def act(
+    app: RunningApp, proposal: Mapping[str, Any], action: str, role: str = "editor", **fields: Any
+) -> dict[str, Any]:
     headers = {"if-match": f'"{proposal["version"]}-0"'}
     response = app.caller(role).post(f"{ROOT}/{proposal['id']}/{action}", fields, headers=headers)
     assert response.status_code == 200, response.text
@@ -125,7 +127,13 @@ def test_links_are_sent_to_known_addresses_only(app: RunningApp, submitter: Subm
     form = submitter.page("/events/add/link/").form(company=None)
     responses = [
         submitter.post("/events/add/link/", {**form, "email": email})
-        for email in ("nobody@example.org", "anna@example.org", "anna@example.org", "anna@example.org", "anna@example.org")
+        for email in (
+            "nobody@example.org",
+            "anna@example.org",
+            "anna@example.org",
+            "anna@example.org",
+            "anna@example.org",
+        )
     ]
     assert {(row.status_code, row.text) for row in responses} == {(200, responses[0].text)}
     emails = submitter.receive()

@@ -159,13 +159,17 @@ def test_hostile_forms_are_client_errors(app: RunningApp, submitter: Submitter) 
     for changes in (
         {"title": "a\0b"}, {"categories": "x"}, {"categories": ["1" * 40]}, {"stamp": "x"}, {"stamp": "1.2"},
         {"title[a]": "b"}, {"title": ["a", "b"]}, {"start_day": "0001-01-01"}, {"start_day": "9999-12-31"},
-        {"venue": "<script>"}, {"venue": "x" * 5000}, {"description": "\ud800".encode("utf-8", "surrogatepass").decode("latin-1")},
+        {"venue": "<script>"}, {"venue": "x" * 5000}, {"description": "í\xa0\x80"},
         {"start_time": "٣:00"}, {"is_different": "1"}, {"organizer[0]": "x"},
     ):  # fmt: skip
         response = submitter.post(ADD, {**form, **changes})
         assert response.status_code in (303, 400, 429), (changes, response.text[:500])
         app.sql("DELETE FROM login_failures")
-    for body, kind in ((b"x", "multipart/form-data; boundary=b"), (b"{}", "application/json"), (b"%ff=", "application/x-www-form-urlencoded")):
+    for body, kind in (
+        (b"x", "multipart/form-data; boundary=b"),
+        (b"{}", "application/json"),
+        (b"%ff=", "application/x-www-form-urlencoded"),
+    ):
         response = submitter.request("POST", ADD, content=body, headers={"content-type": kind})
         assert response.status_code in (400, 415), (kind, response.status_code)
     assert submitter.request("PUT", ADD).status_code == 405
@@ -219,7 +223,11 @@ def test_hints_while_typing(app: RunningApp, submitter: Submitter) -> None:
 
 def draw(width: int, height: int, *, is_noisy: bool = False) -> bytes:
     file = io.BytesIO()
-    image = Image.effect_noise((width, height), 200).convert("RGB") if is_noisy else Image.new("RGB", (width, height), "#aa3366")
+    image = (
+        Image.effect_noise((width, height), 200).convert("RGB")
+        if is_noisy
+        else Image.new("RGB", (width, height), "#aa3366")
+    )
     image.save(file, "JPEG", quality=85)
     return file.getvalue()
 

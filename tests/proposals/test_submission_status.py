@@ -68,7 +68,14 @@ def test_nothing_waits_before_the_link_was_confirmed(app: RunningApp, submitter:
 def test_dead_links_explain_why(app: RunningApp, submitter: Submitter) -> None:
     link = submitter.submit()
     proposal_id = find_proposals(app)[0]["id"]
-    for dead in ("x", "x.y", f"{proposal_id}.", f"{proposal_id}.abc", link.removeprefix("/submission/") + "x", "%00.%ff"):
+    for dead in (
+        "x",
+        "x.y",
+        f"{proposal_id}.",
+        f"{proposal_id}.abc",
+        link.removeprefix("/submission/") + "x",
+        "%00.%ff",
+    ):
         page = submitter.page(f"/submission/{dead}", 404)
         assert "48 hours" in page.text
         assert submitter.press(f"/submission/{dead}", "confirm").status_code == 404
@@ -119,7 +126,11 @@ def test_published_event_is_changed_by_its_sender(app: RunningApp, submitter: Su
     assert len(find_proposals(app)) == 2
     decide(app, "accept")
     changed = read_event(app)
-    assert (changed["start_date"], changed["cost"], changed["title"]) == ("2031-05-06 19:00:00", "$16", event["title"])
+    assert (changed["start_date"], changed["cost"], changed["title"]) == (
+        "2031-05-06 19:00:00",
+        "$16",
+        event["title"],
+    )
     assert "Accepted" in submitter.page(link).text
 
 

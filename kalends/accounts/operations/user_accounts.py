@@ -82,7 +82,7 @@ async def set_email(tx: Transaction, login: str, email: str) -> None:
 async def set_profile(
     tx: Transaction, login: str, display_name: str, language: str, *, queue_email: bool = True
 ) -> None:
-    """Change the display name, the console language ("" means the browser's) and whether to send the daily summary."""
+    """Change the display name, the console language ("" means the browser's) and the choice of the daily summary."""
     name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
     user_id = await require_user(tx, login)
     chosen = (language and find_language(language)) or ""
