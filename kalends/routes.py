@@ -26,6 +26,7 @@ from kalends.imports.console import import_pages, source_pages
 from kalends.media import api as media_api, console as media_console
 from kalends.proposals import api as proposals_api
 from kalends.proposals.console import proposal_forms, queue_pages
+from kalends.proposals.pages import add_event, status_page
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
@@ -65,7 +66,8 @@ ROOT: Final = Interface("", (), has_document=False)
 # Bulk edits in the console use the API's write routes and the restore route, which is an extension.
 BULK_PARAMS: Final = batch.make_params(Interface("", (*INTERFACE.routes, *EXTENSION.routes)))
 PAGES: Final = PageRoutes(
-    (*page_server.ROUTES, *series_pages.ROUTES), (*feed_views.CALENDARS, *series_pages.CALENDARS)
+    (*page_server.ROUTES, *series_pages.ROUTES, *add_event.ROUTES, *status_page.ROUTES),
+    (*feed_views.CALENDARS, *series_pages.CALENDARS),
 )
 CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *today.ROUTES,

@@ -31,6 +31,8 @@ from kalends.fleet.storage.replica import Replica
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
+from kalends.proposals.mails import send_mail
+from kalends.proposals.rules import Mail
 from kalends.series import jobs as series_jobs
 from kalends.settings import Settings
 from kalends.store import job_queue, problems
@@ -38,6 +40,7 @@ from kalends.store.database import Database
 from kalends.store.job_queue import Queue
 from kalends.store.problems import DatabaseUnavailable
 from kalends.store.queue_connector import QueueConnector
+from kalends.store.sites import Site
 
 log = logging.getLogger(__name__)
 
@@ -201,18 +204,25 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def make_sizes(media_id: int, site_id: int) -> None:
         await media_jobs.make_sizes(database, library, utc_now(), site_id, media_id)
 
+    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
+        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
+        email = smtp_client.Email(settings.email_from or f"calendar@{host}", site.name, to, subject, text)
+        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
+
     @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
         if not to:
             return  # A reset was requested for an account that does not exist or has no address.
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
-            site, now = tx.site, tx.now
+            site = tx.site
             if link is not None:
                 text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
-        base_url = site.base_url or settings.base_url or (link or {}).get("base_url", "")
-        sender = settings.email_from or f"calendar@{urlsplit(base_url).hostname or 'localhost'}"
-        email = smtp_client.Email(sender, site.name, to, subject, text)
-        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, now)
+        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
+
+    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
 
     import_tools = open_import_tools(settings, library)
 
@@ -279,6 +289,11 @@ def register_maintenance(
     @periodic("29 * * * *", retry=RETRY)
     async def age_proposals(timestamp: int) -> None:
         await proposals_jobs.age_proposals(database, utc_now())
+
+    @periodic("3 * * * *", retry=RETRY)
+    async def summarize_queues(timestamp: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            await proposals_jobs.summarize_queues(database, utc_now())
 
     @periodic("7 2 * * *", retry=RETRY)
     async def extend_series(timestamp: int) -> None:

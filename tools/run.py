@@ -5,6 +5,7 @@ Everything is kept in one directory. Do not use it in production.
 
 import argparse
 import os
+import re
 import secrets
 import signal
 import socket
@@ -13,8 +14,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import Envelope
 
 from tools import postgres
 
@@ -58,6 +65,8 @@ def _run(directory: Path, host: str, port: int, *, with_town: bool) -> int:
     if with_town:
         print("Town       Larkford, with its programme and pictures", flush=True)
         subprocess.run([*KALENDS, "seed", "--town"], env=environment, check=True)
+    if with_town and "KALENDS_SMTP_URL" not in environment:
+        environment["KALENDS_SMTP_URL"] = _print_emails()
     base_url = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}"
     log = directory / "server.log"
     with log.open("w") as output:
@@ -116,6 +125,26 @@ def is_free(host: str, port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+class EmailPrinter:
+    """An SMTP server that prints whom an email is for, and the links in it."""
+
+    async def handle_DATA(self, server: object, session: object, envelope: Envelope) -> str:
+        message = message_from_bytes(cast("bytes", envelope.content), policy=default)
+        links = re.findall(r"https?://\S+", cast("EmailMessage", message).get_content())
+        print(f"\nEmail to {', '.join(envelope.rcpt_tos)}: {message['Subject']}", *links, sep="\n  ", flush=True)
+        return "250 OK"
+
+
+def _print_emails() -> str:
+    """Receive the emails of the server and print their links; return the URL."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    Controller(EmailPrinter(), hostname="127.0.0.1", port=port).start()
+    print("Email      links in emails are printed here; nothing is sent", flush=True)
+    return f"smtp://127.0.0.1:{port}"
 
 
 def _wait_until_ready(server: subprocess.Popen[bytes], address: str, log: Path) -> None:

@@ -11,6 +11,7 @@ from kalends.fleet.commands import archive_commands, cell_commands, move_command
 from kalends.imports.commands import import_commands
 from kalends.media import commands as media_commands
 from kalends.move_in import commands as move_in_commands
+from kalends.proposals import commands as proposals_commands
 from kalends.series import commands as series_commands
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.add_typer(status_commands.job, name="job")
 app.add_typer(site_commands.timezone, name="timezone")
 app.add_typer(media_commands.media, name="media")
 app.add_typer(series_commands.series, name="series")
+app.add_typer(proposals_commands.proposals, name="proposals")
 import_commands.group.add_typer(move_in_commands.tec, name="tec")
 app.add_typer(import_commands.group, name="import")
 

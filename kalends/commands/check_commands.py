@@ -135,7 +135,7 @@ async def check_database(settings: "Settings") -> list[Finding]:
         findings.append(Finding("Login", "warning", f"{facts.login} {rights}.", cure))
     try:
         state = await checks.read_state(settings.owner_url)
-        findings += judge_state(state, facts)
+        findings += [*judge_state(state, facts), *judge_public_form(state, settings)]
         if state.schema.number:
             _, summary = await job_queue.count_jobs(settings.queue_url or settings.database_url)
             findings += judge_queue(summary)
@@ -208,6 +208,19 @@ def judge_state(state: "DatabaseState", facts: "ServerFacts") -> list[Finding]:
     else:
         findings.append(Finding("Worker", "ok", f"Last seen {age:.0f} s ago."))
     return findings
+
+
+def judge_public_form(state: "DatabaseState", settings: "Settings") -> list[Finding]:
+    """Report what the sites with a public form lack, which stays closed until then."""
+    lacks = {
+        "`KALENDS_SMTP_URL`": 0 if settings.smtp_url.get_secret_value() else state.open_sites,
+        "`KALENDS_BASE_URL` or the site’s `base_url`": 0 if settings.base_url else state.nameless_sites,
+    }
+    missing = [name for name, number in lacks.items() if number]
+    if not missing:
+        return []
+    text = f"Closed on {max(lacks.values())} sites that have switched it on."
+    return [Finding("Form", "warning", text, f"Set {' and '.join(missing)}.")]
 
 
 def judge_queue(summary: "QueueSummary") -> list[Finding]:

@@ -89,3 +89,5 @@ def _add_town(site: str, today: datetime | None) -> None:
         f"{counts.organizers:,} organizers, {counts.categories:,} categories, {counts.images:,} images, "
         f"in {time.monotonic() - started:.1f} s."
     )
+    if not settings.smtp_url.get_secret_value():
+        typer.echo("The form for events from the public stays closed: set KALENDS_SMTP_URL to open it.")

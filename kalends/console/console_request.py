@@ -74,12 +74,6 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
     form: dict[str, Any] = field(default_factory=dict[str, Any])  # submitted form; values can be lists or objects
     waiting: Mapping[str, int] = field(default_factory=dict[str, int])  # what waits for an editor, by name
 
-    @property
-    def log_path(self) -> str:
-        """Return the path for the log, without one-time link tokens."""
-        token = self.path_params.get("token")
-        return self.path.replace(token, "…") if token else self.path
-
     def remember_site(self, site: Site) -> None:
         RequestContext.remember_site(self, site)
         self.loaded_site = site
@@ -240,20 +234,8 @@ def form_error(error: ApiError) -> Message:
     return Message("Nothing was saved. Please correct these fields:") if field_errors(error) else error.message
 
 
-def _without_name(message: Message) -> Message:
-    """Return a message without the parameter's name, because the form shows the message beside the field."""
-    problem = message.values.get("problem") if message.text == errors.FOR_PARAM else None
-    return problem if isinstance(problem, Message) else message
-
-
-def field_errors(error: ApiError) -> dict[str, Message]:
-    """Return why each value was rejected, by parameter."""
-    params = error.data.get("params")
-    if isinstance(params, dict):
-        return {str(name): _without_name(message) for name, message in params.items()}  # pyright: ignore
-    if isinstance(params, list):
-        return {str(name): Message("This field is required.") for name in params}  # pyright: ignore
-    return {}
+# Why each value was rejected, by parameter.
+field_errors: Final = errors.field_errors
 
 
 # Identity confirmation, required to change credentials, people and roles.

@@ -58,6 +58,7 @@ START_PAGE_NAMES: Final = {
     "front": N_("Front page with the coming days"),
     "calendar": N_("Calendar"),
 }
+SUBMISSION_NAMES: Final = {"false": N_("Off"), "true": N_("On: anyone can suggest events")}
 POSITION_NAMES: Final = {"prefix": N_("Before the amount"), "postfix": N_("After the amount")}
 # Regions with different date formats.
 REGIONAL: Final = (
@@ -78,6 +79,7 @@ def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
         "first_weekday": [(key, name) for key, (_, name) in zip(WEEKDAYS, weekdays, strict=True)],
         "default_view": [(key, translate(name)) for key, name in VIEW_NAMES.items() if key != "map" or has_map],
         "fonts": [(key, translate(name)) for key, name in FONT_NAMES.items()],
+        "submissions": [(key, translate(name)) for key, name in SUBMISSION_NAMES.items()],
         "currency_position": [(key, translate(name)) for key, name in POSITION_NAMES.items()],
     }
 
@@ -270,6 +272,7 @@ LABELS: Final = {
     "imprint_url": N_("Imprint"),
     "privacy_url": N_("Privacy"),
     "parent_url": N_("Website this calendar belongs to"),
+    "submissions": N_("Public form"),
     "base_url": N_("Site address"),
     "logo_url": N_("Logo"),
     "accent": N_("Accent colour"),
@@ -422,6 +425,8 @@ async def _page(
         is_confirmed=is_confirmed(console_request),
         labels={**LABELS, "file": N_("File")},
         options=make_options(console_request),
+        sends_email=console_request.state.sends_email,
+        has_address=bool(console_request.site.base_url or console_request.state.base_url),
         **_appearance_values(console_request, shown, logos) if group is APPEARANCE_GROUP else {"zones": list_zones()},
     )
 

@@ -218,6 +218,21 @@ def invalid_params(problems: Mapping[str, Message]) -> ApiError:
     )
 
 
+def field_errors(error: ApiError) -> dict[str, Message]:
+    """Return why each value was rejected, by parameter, for forms that show the messages beside their fields."""
+    params = error.data.get("params")
+    if isinstance(params, dict):
+        return {str(name): _without_name(message) for name, message in params.items()}  # pyright: ignore
+    if isinstance(params, list):
+        return {str(name): Message("This field is required.") for name in params}  # pyright: ignore
+    return {}
+
+
+def _without_name(message: Message) -> Message:
+    problem = message.values.get("problem") if message.text == FOR_PARAM else None
+    return problem if isinstance(problem, Message) else message
+
+
 def invalid_json(reason: str, *, utf8: bool = True) -> ApiError:
     """Return the error for malformed JSON, with the numbers that clients expect: 4 for syntax, 5 for encoding."""
     return ApiError(

@@ -346,6 +346,15 @@ def read_host(request: Request) -> str:
     return text.lower()
 
 
+# Paths that end with the token of a link in an email.
+SECRET_PATHS: Final = re.compile(r"(/console/link/|/submission/).+", re.IGNORECASE | re.DOTALL)
+
+
+def hide_token(path: str) -> str:
+    """Return a path for logs and traces, without the token of a link."""
+    return SECRET_PATHS.sub(r"\1…", path)
+
+
 def strip_port(host: str) -> str:
     """Return the host without its port; this identifies the site."""
     return re.sub(r":[0-9]+\Z", "", host)

@@ -26,7 +26,7 @@ from kalends.core.params import Param
 from kalends.fleet.storage.replica import Replica
 from kalends.http import auth
 from kalends.http.auth import AccountPasswords
-from kalends.http.bodies import Corrections
+from kalends.http.bodies import Corrections, hide_token
 from kalends.http.cache import TouchedTags
 from kalends.http.health import WorkerWatch
 from kalends.http.router import Endpoint, Interface, Route
@@ -201,6 +201,14 @@ class AppState:
     # tasks that count failed writes
     counting: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
+    def can_send_links(self, site: Site) -> bool:
+        """Return whether links can be sent to people who are not signed in.
+
+        This requires a configured base URL. Otherwise, attackers could use the Host header to trigger emails that
+        link to their own host.
+        """
+        return self.sends_email and bool(site.base_url or self.base_url)
+
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -285,8 +293,7 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def log_path(self) -> str:
-        path: str = self.request.scope["path"]
-        return path
+        return hide_token(self.request.scope["path"])
 
     @property
     def credentials(self) -> str:

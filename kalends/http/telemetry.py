@@ -14,6 +14,7 @@ from kalends.adapters.tracing import Tracer
 from kalends.core.errors import ApiError
 from kalends.core.limits import IpNetwork, is_trusted
 from kalends.fleet.storage.replica import Replica
+from kalends.http.bodies import hide_token
 from kalends.http.cache import OUTCOMES
 from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
 from kalends.store.site_database import SiteDatabase
@@ -104,7 +105,9 @@ def request_span(
     """Return a tracing context for a request. Only `trusted` proxies can continue an existing trace."""
     peer = (scope.get("client") or ("",))[0]
     offered = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
-    return tracer.request_span(scope["method"], scope["path"], offered if is_trusted(peer, trusted) else "")
+    return tracer.request_span(
+        scope["method"], hide_token(scope["path"]), offered if is_trusted(peer, trusted) else ""
+    )
 
 
 def announce_counters() -> None:

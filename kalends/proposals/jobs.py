@@ -1,11 +1,13 @@
-"""The job that ends proposals whose event is over, and erases what is no longer needed."""
+"""The jobs that end proposals whose event is over, erase what is no longer needed, and tell editors what waits."""
 
 from datetime import datetime, timedelta
 from typing import LiteralString
 
+from kalends.core.times import local_of
 from kalends.proposals import storage
+from kalends.proposals.operations.proposal_subjects import enqueue_mail
 from kalends.proposals.operations.proposal_values import find_end
-from kalends.proposals.rules import OPEN, TRANSITIONS, plan_ageing
+from kalends.proposals.rules import BLOCKED_PERIOD, OPEN, SUMMARY_HOUR, TRANSITIONS, Mail, plan_ageing
 from kalends.store import job_queue
 from kalends.store.database import Database, Transaction
 
@@ -20,7 +22,22 @@ async def age_proposals(database: Database, now: datetime) -> int:
                 async with database.transaction(row["site_id"], now, writing=True) as tx:
                     await age_proposal(tx, row["id"])
                 number, has_more = number + 1, True
+    for site_id in await storage.find_sites_with_idle_submitters(database, now - BLOCKED_PERIOD):
+        with job_queue.skipping_unknown_sites():
+            async with database.transaction(site_id, now, writing=True) as tx:
+                await storage.remove_idle_submitters(tx, now - BLOCKED_PERIOD)
     return number
+
+
+async def summarize_queues(database: Database, now: datetime) -> None:
+    """Enqueue an email for editors of sites where something waits, once a day from the morning onward."""
+    for site_id in await storage.find_sites_with_queue(database):
+        with job_queue.skipping_unknown_sites():
+            async with database.transaction(site_id, now, writing=True) as tx:
+                local = local_of(now, tx.site.timezone)
+                editors = await storage.take_editors(tx, local.date()) if local.hour >= SUMMARY_HOUR else []
+                for user_id in editors:
+                    await enqueue_mail(tx, Mail.SUMMARY, str(user_id))
 
 
 async def age_proposal(tx: Transaction, proposal_id: str) -> None:

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
+
+from kalends.core.limits import Limit
+from kalends.core.messages import gettext_noop as N_
 
 State = Literal["unconfirmed", "waiting", "accepted", "returned", "rejected", "withdrawn", "expired"]
 Origin = Literal["public", "contributor", "api", "agent"]
@@ -30,6 +34,15 @@ TRANSITIONS: Final[Mapping[str, tuple[tuple[State, ...], State]]] = {
 }
 # Reasons for a rejection, stored as numbers from 1.
 REASONS: Final = ("no_event", "wrong_area", "duplicate", "advertising", "incomplete", "other")
+# What the sender reads.
+REASON_TEXTS: Final = {
+    "no_event": N_("It isn’t an event."),
+    "wrong_area": N_("It takes place outside the area of this calendar."),
+    "duplicate": N_("The calendar already has this event."),
+    "advertising": N_("It’s advertising."),
+    "incomplete": N_("Important details are missing."),
+    "other": N_("It doesn’t fit this calendar."),
+}
 
 # The parameters of an event that each origin may send. Every other parameter is refused, also a new one of the kind.
 PUBLIC_PARAMS: Final = (
@@ -57,7 +70,35 @@ MAX_BYTES: Final = 64 * 1024  # of `values`
 MAX_OPEN: Final = 200  # open proposals per account
 MAX_TEXT: Final = 2000  # characters of a note, a comment or a source
 
+
+class Mail(StrEnum):
+    """What an email is about. Its job names a proposal; for `LINKS` a submitter, for `SUMMARY` an editor."""
+
+    CONFIRM = "confirm"
+    LINKS = "links"
+    DECISION = "decision"
+    SUMMARY = "summary"
+
+
+DECISION_DELAY: Final = timedelta(minutes=5)  # in which an editor can undo a decision before its sender hears of it
+SUMMARY_HOUR: Final = 8  # of the site's time zone
+MAX_LINKS: Final = 10  # per proposal, and per email
+
+# Posts of the public form in a burst, and seconds until one is forgiven.
+PER_NETWORK: Final = Limit(burst=5, seconds=600)
+PER_ADDRESS: Final = Limit(burst=3, seconds=1200)
+PER_DOMAIN: Final = Limit(burst=20, seconds=60)
+PER_SITE: Final = Limit(burst=60, seconds=30)
+MAX_PICTURE_BYTES: Final = 8 * 1024 * 1024  # as sent
+MAX_STORED_BYTES: Final = 600_000  # of a picture after it was encoded again
+MAX_UNCONFIRMED_BYTES: Final = 100 * 1024 * 1024  # of all unconfirmed pictures of a site
+PICTURE_EDGE: Final = 1600
+MIN_FORM_AGE: Final = timedelta(seconds=3)
+MAX_FORM_AGE: Final = timedelta(hours=24)
+MAX_TYPED_LINKS: Final = 5
+
 UNCONFIRMED_PERIOD: Final = timedelta(hours=48)
+BLOCKED_PERIOD: Final = timedelta(days=365)  # after which a blocked address without posts is forgotten
 # How long decisions can be undone and senders can open their links. Then personal data are erased.
 KEPT_PERIOD: Final = timedelta(days=30)
 # Rows that depend on an event are looked at this often, because it may move or be deleted.

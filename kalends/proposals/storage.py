@@ -1,14 +1,14 @@
 """The tables of proposals: rows, the queue, what is due, pictures, and the changes of their events."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final, LiteralString
 
 import orjson
 from asyncpg import Record
 
 from kalends.core.credentials import is_uuid
-from kalends.proposals.rules import OPEN
+from kalends.proposals.rules import MAX_LINKS, OPEN
 from kalends.store.database import Database, Transaction
 from kalends.store.sql import Sql, join, placeholders
 
@@ -78,6 +78,14 @@ async def find_proposal(tx: Transaction, proposal_id: str, *, locked: bool = Fal
     if not is_uuid(proposal_id.lower()):
         return None
     where = Sql(_SELECT + " AND p.id = ?", tx.site.id, proposal_id)
+    return await tx.fetch_one(where + Sql("FOR NO KEY UPDATE") if locked else where)
+
+
+async def find_linked_proposal(
+    tx: Transaction, proposal_id: str, token_hash: bytes, *, locked: bool
+) -> Record | None:
+    """Return the proposal that a link in an email leads to, unless the link has died."""
+    where = Sql(_SELECT + " AND p.id = ? AND ?::bytea = ANY(p.token_hashes)", tx.site.id, proposal_id, token_hash)
     return await tx.fetch_one(where + Sql("FOR NO KEY UPDATE") if locked else where)
 
 
@@ -228,6 +236,26 @@ async def remove_picture(tx: Transaction, proposal_id: str) -> None:
     )
 
 
+async def replace_picture(tx: Transaction, proposal_id: str, content: bytes, alt_text: str) -> None:
+    await tx.execute(
+        Sql(
+            """INSERT INTO proposal_pictures (site_id, proposal_id, content, alt_text) VALUES (?, ?, ?, ?)
+                ON CONFLICT (site_id, proposal_id) DO UPDATE
+                SET content = excluded.content, alt_text = excluded.alt_text""",
+            *(tx.site.id, proposal_id, content, alt_text),
+        )
+    )
+
+
+async def measure_unconfirmed_pictures(tx: Transaction) -> int:
+    """Return the size of all unconfirmed pictures in bytes."""
+    query = """SELECT coalesce(sum(octet_length(c.content)), 0)::bigint FROM proposal_pictures c
+        JOIN proposals p ON p.site_id = c.site_id AND p.id = c.proposal_id AND p.state = 'unconfirmed'
+        WHERE c.site_id = ?"""
+    size: int = await tx.fetch_value(Sql(query, tx.site.id))
+    return size
+
+
 # What a job has to look at -------------------------------------------------------------------------
 
 
@@ -241,3 +269,101 @@ async def postpone(tx: Transaction, proposal_id: str, due_at: datetime) -> None:
     """Set when to look at a row again. The proposal has not changed, so it keeps its version."""
     query = "UPDATE proposals SET expires_at = ? WHERE site_id = ? AND id = ?"
     await tx.execute(Sql(query, due_at, tx.site.id, proposal_id))
+
+
+# Links, and the people without an account who get them ----------------------------------------------
+
+
+async def add_token(tx: Transaction, proposal_id: str, token_hash: bytes) -> None:
+    """Add a link; the latest ones remain. The proposal has not changed, so it keeps its version."""
+    query = """UPDATE proposals SET token_hashes = (ARRAY[?::bytea] || token_hashes)[1:?]
+        WHERE site_id = ? AND id = ?"""
+    await tx.execute(Sql(query, token_hash, MAX_LINKS, tx.site.id, proposal_id))
+
+
+async def remove_token(tx: Transaction, proposal_id: str, token_hash: bytes) -> None:
+    query = "UPDATE proposals SET token_hashes = array_remove(token_hashes, ?) WHERE site_id = ? AND id = ?"
+    await tx.execute(Sql(query, token_hash, tx.site.id, proposal_id))
+
+
+async def find_recipient(tx: Transaction, user_id: int | None, submitter_id: str | None) -> Record | None:
+    """Return `email` and `language` of a sender who may get emails."""
+    query = """SELECT email, language FROM users
+            WHERE site_id = ? AND id = ? AND email <> '' AND disabled_at IS NULL
+        UNION ALL SELECT email, language FROM submitters WHERE site_id = ? AND id = ? AND blocked_at IS NULL"""
+    return await tx.fetch_one(Sql(query, tx.site.id, user_id, tx.site.id, submitter_id))
+
+
+async def find_submitter(tx: Transaction, email: str) -> Record | None:
+    query = "SELECT id::text AS id, blocked_at FROM submitters WHERE site_id = ? AND email = ?"
+    return await tx.fetch_one(Sql(query, tx.site.id, email))
+
+
+async def ensure_submitter(tx: Transaction, new_id: str, email: str, language: str) -> str:
+    """Return the ID of the person with this address, with `new_id` if the address is new."""
+    submitter_id: str = await tx.fetch_value(
+        Sql(
+            """INSERT INTO submitters (site_id, id, email, language, last_seen_at) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (site_id, email) DO UPDATE
+                SET language = excluded.language, last_seen_at = excluded.last_seen_at RETURNING id::text""",
+            *(tx.site.id, new_id, email, language, tx.now),
+        )
+    )
+    return submitter_id
+
+
+async def list_submitted(tx: Transaction, submitter_id: str) -> list[Record]:
+    """Return a person's proposals, the latest event first."""
+    return await tx.fetch_all(
+        Sql(_SELECT + " AND p.submitter_id = ? ORDER BY p.starts_at DESC, p.id", tx.site.id, submitter_id)
+    )
+
+
+async def forget_submitter(tx: Transaction, submitter_id: str) -> None:
+    """Delete a person's proposals; of accepted ones, keep what the history of their events shows."""
+    key = (tx.site.id, submitter_id)
+    where: LiteralString = "site_id = ? AND submitter_id = ?"
+    accepted: LiteralString = "SELECT id FROM proposals WHERE " + where + " AND state = 'accepted'"
+    await tx.execute(Sql("DELETE FROM proposals WHERE " + where + " AND state <> 'accepted'", *key))
+    pictures: LiteralString = "DELETE FROM proposal_pictures WHERE site_id = ? AND proposal_id IN (" + accepted + ")"
+    await tx.execute(Sql(pictures, tx.site.id, *key))
+    erase: LiteralString = """UPDATE proposals SET version = version + 1, values = '{}', guessed = '{}',
+        submitter_name = '', note = '', source = '', comment = '', token_hashes = '{}', submitter_id = NULL WHERE """
+    await tx.execute(Sql(erase + where, *key))
+    await tx.execute(Sql("DELETE FROM submitters WHERE site_id = ? AND id = ? AND blocked_at IS NULL", *key))
+
+
+async def remove_submitter(tx: Transaction, submitter_id: str) -> None:
+    await tx.execute(Sql("DELETE FROM submitters WHERE site_id = ? AND id = ?", tx.site.id, submitter_id))
+
+
+async def remove_idle_submitters(tx: Transaction, cutoff: datetime) -> None:
+    """Delete people without proposals; blocked ones if they have not been seen since the cutoff."""
+    query = """DELETE FROM submitters s WHERE s.site_id = ? AND (s.blocked_at IS NULL OR s.last_seen_at < ?)
+        AND NOT EXISTS (SELECT FROM proposals p WHERE p.site_id = s.site_id AND p.submitter_id = s.id)"""
+    await tx.execute(Sql(query, tx.site.id, cutoff))
+
+
+async def find_sites_with_idle_submitters(database: Database, cutoff: datetime) -> list[int]:
+    rows = await database.fetch_unscoped(Sql("SELECT site_id FROM sites_with_idle_submitters(?)", cutoff))
+    return [row["site_id"] for row in rows]
+
+
+# The daily summary ----------------------------------------------------------------------------------
+
+
+async def find_sites_with_queue(database: Database) -> list[int]:
+    return [row["site_id"] for row in await database.fetch_unscoped(Sql("SELECT site_id FROM sites_with_queue()"))]
+
+
+async def take_editors(tx: Transaction, day: date) -> list[int]:
+    """Return the IDs of editors who want the summary and have not had one on this day, and note the day."""
+    rows = await tx.fetch_all(
+        Sql(
+            """UPDATE users SET queue_emailed_on = ? WHERE site_id = ? AND queue_email AND email <> ''
+                AND disabled_at IS NULL AND role IN ('editor', 'administrator')
+                AND (queue_emailed_on IS NULL OR queue_emailed_on < ?) RETURNING id""",
+            *(day, tx.site.id, day),
+        )
+    )
+    return [row["id"] for row in rows]

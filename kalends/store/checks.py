@@ -32,6 +32,11 @@ FIND_MISSING: Final = """
 
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
+# In an earlier schema, the table lacks the column.
+COUNT_OPEN_SITES: Final = """
+    SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '')
+    FROM sites s WHERE (to_jsonb(s) ->> 'submissions')::boolean
+"""
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
 READ_FACTS: Final = """
     SELECT current_setting('server_version_num')::int AS version_number, current_setting('server_version') AS version,
@@ -53,6 +58,8 @@ class DatabaseState:
     schema: SchemaVersion
     missing_marks: tuple[str, ...]
     heartbeat_age: float | None
+    open_sites: int = 0  # sites with a public form
+    nameless_sites: int = 0  # those of them without a base URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,8 @@ async def read_state(database_url: str) -> DatabaseState:
             return DatabaseState(schema, (), None)
         marks = await connection.fetch(FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
-        return DatabaseState(schema, tuple(row["statement"] for row in marks), age)
+        counts = await connection.fetchrow(COUNT_OPEN_SITES)
+        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, *counts)
 
 
 async def read_facts(database_url: str) -> ServerFacts:

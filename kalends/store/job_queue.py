@@ -24,6 +24,7 @@ class Task(StrEnum):
     PURGE = "purge"
     MAKE_SIZES = "make_sizes"
     SEND_EMAIL = "send_email"
+    SEND_PROPOSAL_EMAIL = "send_proposal_email"
     PLAN_IMPORT = "plan_import"
     APPLY_IMPORT = "apply_import"
 

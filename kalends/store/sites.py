@@ -40,6 +40,7 @@ class Site:
     second_accent: str
     fonts: str
     custom_css_hash: str
+    submissions: bool  # whether anyone can propose events in the public form
     # The former host and highest original ID, if the site was imported with its IDs; otherwise empty.
     former_host: str
     former_last_id: int

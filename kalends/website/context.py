@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from markupsafe import Markup
+from starlette.responses import Response
 
 from kalends.calendar.access import caching
 from kalends.calendar.access.operation_context import OperationContext
@@ -111,6 +112,7 @@ class PageResponse:
 
 
 PageView = Callable[[PageRequest, OperationContext, dict[str, str]], Awaitable[PageResponse]]
+FormView = Callable[[PageRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,11 @@ class PageRoute:
     """
 
     pattern: str
-    show: PageView
+    show: PageView | None  # None if there is a `handle`
     params: tuple[Param, ...] = ()
     is_page: bool = True
     accepts_post: bool = False
+    handle: FormView | None = None  # reads the body and opens transactions itself; its responses are never stored
     kind: Kind | None = None
     is_feed: bool = False  # rendering takes seconds, so only a few may run at the same time
     embeds: bool = False  # whether it is available below /embed too, where other sites may frame it
@@ -358,6 +361,7 @@ def _make_layout(page: PageContext, site: Site) -> Layout:
         highlights=page.request.highlights,
         parent_name=urlsplit(page.site.parent_url).netloc.removeprefix("www."),
         languages=_make_language_links(page.request, page.site.language),
+        takes_events=site.submissions and page.request.state.can_send_links(site),
     )
 
 

@@ -146,6 +146,9 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
     request = page_request.request
     if request.method not in ("GET", "HEAD") and not (route.accepts_post and request.method == "POST"):
         raise errors.method_not_allowed(request.method, ["GET"])
+    if route.handle is not None:
+        page_request.query = read_pairs(request.scope["query_string"])
+        return await route.handle(page_request)
     is_post = request.method == "POST"
     body = await bodies.read_body(request, page_request.state.max_body_bytes) if is_post else b""
     raw = await bodies.read_values(request, body)
@@ -163,6 +166,8 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
         tx = await stack.enter_async_context(page_request.transaction())
         page_request.site_language = tx.site.language
         context, page_request.filters = await resolve_filters(page_request.operation_context(tx, values=values))
+        if route.show is None:
+            raise AssertionError("a route without a view")
         page_response = await route.show(page_request, context, page_request.path_params)
         site_revision = SiteRevision(tx.site.id, tx.site.revision)
         page_request.site_secret = tx.site.secret

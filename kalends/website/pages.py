@@ -199,6 +199,7 @@ class Layout:
     highlights: Highlights
     parent_name: str  # the website that the calendar belongs to
     languages: Sequence[LanguageLink]
+    takes_events: bool = False  # whether the public form is open
     category_nav: CategoryNav = CategoryNav()
     discovery: Discovery | None = None
 

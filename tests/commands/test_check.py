@@ -18,6 +18,7 @@ from kalends.adapters.backup_tool import BackupToolFailed, list_newest_backups
 from kalends.commands.check_commands import (
     check_proxies,
     judge_free_space,
+    judge_public_form,
     judge_python,
     judge_queue,
     judge_server,
@@ -203,6 +204,8 @@ def test_text_has_the_cure_below_the_finding(database_url: str, tmp_path: Path) 
         (judge_state(replace(STATE, missing_marks=("ALTER …",)), FACTS), "kalends migrate"),
         (judge_state(replace(STATE, heartbeat_age=None), FACTS), "kalends worker"),
         (judge_state(replace(STATE, heartbeat_age=61.0), FACTS), "kalends worker"),
+        (judge_public_form(replace(STATE, open_sites=1), Settings()), "KALENDS_SMTP_URL"),
+        (judge_public_form(replace(STATE, open_sites=1, nameless_sites=1), Settings()), "KALENDS_BASE_URL"),
         (judge_queue(replace(QUEUE, failed=2)), "job retry"),
         (judge_queue(replace(QUEUE, waiting=9, oldest_seconds=61.0)), "a second one"),
         ([judge_python("'--prefix=/opt/python' '--enable-shared'")], "--enable-optimizations"),
@@ -217,6 +220,7 @@ def test_bad_facts_have_a_cure(findings: list, expected: str) -> None:
 
 def test_good_facts_have_none() -> None:
     good = [*judge_server(FACTS, "h:1"), *judge_time(FACTS), *judge_state(STATE, FACTS), *judge_queue(QUEUE)]
+    good += judge_public_form(STATE, Settings())
     assert {finding.level for finding in good} == {"ok"}
     assert not any(finding.cure for finding in good)
 

@@ -30,6 +30,16 @@ def test_profile_is_saved_in_the_chosen_language(author: ConsoleClient) -> None:
     assert author.page("/console/account").fields["display_name"] == ["author"]
 
 
+def test_editors_can_turn_off_the_summary(editor: ConsoleClient, author: ConsoleClient) -> None:
+    assert "queue_email" not in author.page("/console/account").fields
+    path = "/console/account"
+    assert editor.page(path).fields["queue_email"] == ["false", "true"]
+    editor.post(path, editor.page(path).form(queue_email="false"))
+    assert editor.page(path).fields["queue_email"] == ["false"]
+    editor.post(path, editor.page(path).form(queue_email=["false", "true"]))
+    assert editor.page(path).fields["queue_email"] == ["false", "true"]
+
+
 @pytest.mark.parametrize(("email", "problem"), [("editor@example.org", "already exists"), ("nobody", "must be an")])
 def test_email_address_must_be_valid_and_unused(author: ConsoleClient, email: str, problem: str) -> None:
     response = author.post("/console/account", {"display_name": "author", "language": "", "email": email})

@@ -10,8 +10,9 @@ from PIL import Image
 from kalends.accounts.operations.sign_in_methods import hash_token
 from kalends.calendar.operations import site_options
 from kalends.store.database import Transaction
+from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
-from tests.console.console_client import PASSWORD, ConsoleClient, Page
+from tests.console.console_client import PASSWORD, ConsoleClient, Page, set_passwords
 
 SETTINGS = "/console/settings"
 APPEARANCE = f"{SETTINGS}/appearance"
@@ -59,6 +60,7 @@ def test_all_settings_can_be_changed(app: RunningApp, administrator: ConsoleClie
         "privacy_url": "https://example.org/privacy",
         "parent_url": "https://example.org",
         "base_url": f"https://{app.host}",
+        "submissions": "true",
     }
     appearance = {
         "logo_url": "https://example.org/logo.png",
@@ -79,6 +81,21 @@ def test_all_settings_can_be_changed(app: RunningApp, administrator: ConsoleClie
     for part in ("Town of Söll", "https://example.org/imprint", "7a1b5e-005500.humanist.css", "/custom."):
         assert part in page.text
     assert page.headers["content-language"] == "en"
+
+
+def test_public_form_says_what_is_missing(start_app: StartApp) -> None:
+    texts = {"smtp": "KALENDS_SMTP_URL", "address": "the site address below is empty"}
+    for settings, missing in (
+        ({}, {"smtp", "address"}),
+        ({"KALENDS_SMTP_URL": "smtp://localhost:1"}, {"address"}),
+    ):
+        app = start_app(settings)
+        set_passwords(app)
+        page = ConsoleClient.signed_in(app, "administrator").page(SETTINGS)
+        assert {name for name, text in texts.items() if text in page.text} == missing
+        assert page.fields["submissions"] == ["false"]
+    app.set_site("base_url", f"https://{app.host}")
+    assert "The form stays closed" not in ConsoleClient.signed_in(app, "administrator").page(SETTINGS).text
 
 
 def test_a_new_address_requires_proof(app: RunningApp) -> None:

@@ -22,6 +22,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "enqueue_job",
     "due_imports",
     "due_proposals",
+    "sites_with_idle_submitters",
     "sites_with_queue",
     "due_records",
     "dated_changes",

@@ -54,6 +54,8 @@ def test_town_is_lifelike_and_added_once(database_url: str, tmp_path: Path) -> N
         )
         assert connection.execute("SELECT max(geo_lat) - min(geo_lat) < 0.02 FROM venues").fetchone() == (True,)
         assert connection.execute("SELECT count(*) FROM media WHERE alt_text = ''").fetchone() == (0,)
+        origins = connection.execute("SELECT origin FROM proposals WHERE state = 'waiting' ORDER BY 1").fetchall()
+        assert origins == [("agent",), ("api",), ("contributor",), ("public",), ("public",)]
     assert counts[:3] == (int(created[1]), len(single) + len(SUBMISSIONS), 1)
     assert all(number >= minimum for number, minimum in zip(counts[3:], (15, 200, 60, 5, 2), strict=True)), counts
     with (

@@ -80,7 +80,12 @@ async def account_page(
         keys = await session_tables.list_passkeys(tx, session.user_id)
         app_passwords = await user_tables.list_application_passwords(tx, session.user_id)
         uses = await user_tables.list_uses(tx, session.user_id)
-    given = {"display_name": session.display_name, "email": session.email, "language": session.language}
+    given = {
+        "display_name": session.display_name,
+        "email": session.email,
+        "language": session.language,
+        "queue_email": account is None or account["queue_email"],
+    }
     return show(
         console_request,
         "account.html",
@@ -145,17 +150,18 @@ async def save_profile(console_request: ConsoleRequest) -> Response:
     session = require_session(console_request)
     name, language = console_request.form_text("display_name"), console_request.form_text("language")
     email = console_request.form_text("email").strip() if "email" in console_request.form else session.email
+    wants_summary = console_request.form_text("queue_email") != "false"
     if email != session.email and (response := require_confirmed(console_request, ACCOUNT)):
         return response
     try:
         async with console_request.write() as tx:
-            await user_accounts.set_profile(tx, session.login, name, language)
+            await user_accounts.set_profile(tx, session.login, name, language, queue_email=wants_summary)
             if email != session.email:
                 await user_accounts.set_email(tx, session.login, email)
     except InvalidValue as error:
         is_name = isinstance(error, InvalidArgument) and error.name == "display_name"
         problems = {"display_name" if is_name else "email": describe_problem(error)}
-        sent = {"display_name": name, "email": email, "language": language}
+        sent = {"display_name": name, "email": email, "language": language, "queue_email": wants_summary}
         return await account_page(console_request, status=400, problems=problems, values=sent)
     return back_to("profile", "saved")
 

@@ -238,7 +238,7 @@ async def request_reset(console_request: ConsoleRequest) -> Response:
             response = _reset_page(console_request, login=login, error=error.message, status=429)
             response.headers.update(error.headers)
             return response
-    if can_send_links(console_request):
+    if console_request.state.can_send_links(console_request.site):
         await _send(console_request, login, subject)
     return _reset_page(console_request, login=login, is_done=True)
 
@@ -252,15 +252,6 @@ async def _send(console_request: ConsoleRequest, login: str, subject: str) -> No
         recipient = user_id or login.lower()[:100]
         if await user_tables.count_attempt(tx, f"emails to {recipient}", MAX_EMAILS, EMAIL_INTERVAL):
             await enqueue_link(console_request, tx, user_id, email, Purpose.RESET)
-
-
-def can_send_links(console_request: ConsoleRequest) -> bool:
-    """Return whether links can be sent to people who are not signed in.
-
-    This requires a configured base URL. Otherwise, attackers could use the Host header to trigger emails that link
-    to their own host.
-    """
-    return console_request.state.sends_email and bool(console_request.site.base_url or console_request.state.base_url)
 
 
 def _reset_page(
@@ -278,7 +269,7 @@ def _reset_page(
         login=login,
         error=error,
         is_done=is_done,
-        can_send=can_send_links(console_request),
+        can_send=console_request.state.can_send_links(console_request.site),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, LiteralString
 
 from kalends.accounts.operations import sign_in_methods
 from kalends.accounts.operations.sign_in_methods import Purpose
@@ -79,12 +79,15 @@ async def set_email(tx: Transaction, login: str, email: str) -> None:
     await user_tables.change_user(tx, user_id, {"email": email})
 
 
-async def set_profile(tx: Transaction, login: str, display_name: str, language: str) -> None:
-    """Change the display name and the console language; "" means the browser's language."""
+async def set_profile(
+    tx: Transaction, login: str, display_name: str, language: str, *, queue_email: bool = True
+) -> None:
+    """Change the display name, the console language ("" means the browser's) and the choice of the daily summary."""
     name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
     user_id = await require_user(tx, login)
     chosen = (language and find_language(language)) or ""
-    await user_tables.change_user(tx, user_id, {"display_name": name or login, "language": chosen})
+    values: dict[LiteralString, object] = {"display_name": name or login, "language": chosen}
+    await user_tables.change_user(tx, user_id, {**values, "queue_email": queue_email})
 
 
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:

@@ -172,7 +172,8 @@ async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
 
 async def find_account(tx: Transaction, login: str) -> Record | None:
     """Return the account with this login or email address, unless it is disabled."""
-    query = """SELECT id, login, email, role, password_hash FROM users WHERE site_id = ? AND disabled_at IS NULL
+    query = """SELECT id, login, email, role, password_hash, queue_email FROM users
+        WHERE site_id = ? AND disabled_at IS NULL
         AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))"""
     return await tx.fetch_one(Sql(query, tx.site.id, login, login))
 

@@ -215,6 +215,11 @@ async def read_versions(kind: Kind, context: OperationContext, base_revision: in
     return Versions(_read(kind, base) if is_known else None, _read(kind, columns), row["revision"], users)
 
 
+def read_current(kind: Kind, row: Row) -> dict[str, Any]:
+    """Return the parameters of a record in history format."""
+    return _read(kind, decode_columns(encode_columns(dict(row))))
+
+
 def _read(kind: Kind, columns: dict[str, Any]) -> dict[str, Any]:
     names = {param.name for param in kind.fields}
     values = {name: value for name, value in to_public(kind, columns).items() if name in names}

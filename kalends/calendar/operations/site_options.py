@@ -9,7 +9,7 @@ from kalends.accounts.operations.user_accounts import parse_argument
 from kalends.core.errors import InvalidArgument, InvalidValue
 from kalends.core.image_types import read_key
 from kalends.core.messages import LANGUAGES, Message, find_language
-from kalends.core.params import parse_id
+from kalends.core.params import parse_bool, parse_id
 from kalends.core.sanitize import clean_plain, read_custom_css
 from kalends.core.urls import read_website
 from kalends.core.words import suggest
@@ -103,6 +103,7 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "parent_url": read_website,
     "second_accent": lambda value: value and _parse_accent(value),
     "fonts": _parse_one_of(FONTS),
+    "submissions": parse_bool,
     CUSTOM_CSS: read_custom_css,
 }
 
@@ -116,7 +117,7 @@ async def show_site(tx: Transaction) -> dict[str, Any]:
     return {
         "id": tx.site.id,
         "hosts": ", ".join(await find_hosts(tx)) or "any",
-        **{key: getattr(tx.site, key) for key in SITE_KEYS if key != CUSTOM_CSS},
+        **{key: _show(getattr(tx.site, key)) for key in SITE_KEYS if key != CUSTOM_CSS},
         "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
         CUSTOM_CSS: f"version {tx.site.custom_css_hash}" if tx.site.custom_css_hash else "",
         "revision": tx.site.revision,
@@ -126,7 +127,12 @@ async def show_site(tx: Transaction) -> dict[str, Any]:
 async def set_site(tx: Transaction, key: str, value: str) -> str:
     """Change a setting and return its stored value."""
     [parsed] = await set_several(tx, {key: value})
-    return value.lower() if key == "first_weekday" else str(parsed or "")
+    return value.lower() if key == "first_weekday" else _show(parsed)
+
+
+def _show(value: object) -> str:
+    """Return a setting as text that can be set again."""
+    return str(value).lower() if isinstance(value, bool) else str(value or "")
 
 
 async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int | None = None) -> list[object]:
@@ -165,7 +171,7 @@ def parse_valid(settings: Mapping[str, str]) -> dict[str, object]:
 
 async def read_settings(tx: Transaction) -> dict[str, str]:
     """Return all settings as texts that `set_several` accepts."""
-    values = {key: str(getattr(tx.site, key)) for key in SITE_KEYS if key != CUSTOM_CSS}
+    values = {key: _show(getattr(tx.site, key)) for key in SITE_KEYS if key != CUSTOM_CSS}
     return {**values, "first_weekday": WEEKDAYS[tx.site.first_weekday - 1], CUSTOM_CSS: await read_css(tx)}
 
 

@@ -12,7 +12,7 @@ from kalends.accounts.storage import user_tables
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.events import EVENTS
-from kalends.calendar.kinds.kind import Actor
+from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations import site_options
 from kalends.calendar.operations.event_links import resolve_links
@@ -21,6 +21,7 @@ from kalends.calendar.operations.writes import add_record
 from kalends.calendar.storage import bulk_load
 from kalends.calendar.storage.bulk_load import ProgressCallback
 from kalends.core import image_types, times
+from kalends.core.credentials import new_uid
 from kalends.core.params import read_params
 from kalends.core.slugs import make_slug
 from kalends.demo.town import town_places
@@ -30,16 +31,21 @@ from kalends.demo.town.programme import (
     EXTRA_DATES,
     PROGRAMME,
     SUBMISSIONS,
+    SUGGESTIONS,
     WRITERS,
     Slot,
     Submission,
+    Suggestion,
 )
 from kalends.demo.town.scenes import LOGO_SIZE, SCENES, draw_logo, draw_scene
 from kalends.demo.town.town_canvas import SIZE
 from kalends.demo.town.town_places import CATEGORIES, Host, Occurrence, Place
 from kalends.media.adapters.library import Library, StoredImage
 from kalends.media.images import add_image
+from kalends.proposals.operations.proposal_sending import Draft, send
+from kalends.proposals.storage import ensure_submitter
 from kalends.series.operations.series_create import create_series
+from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -158,6 +164,14 @@ class _Loader:
         for submission in SUBMISSIONS:
             await self._add_submission(submission, ids, today)
         tx = self.context.transaction
+        query = """SELECT id, revision, title, start_local, end_local FROM events
+            WHERE site_id = ? AND status = 'publish' AND series_id IS NULL AND NOT all_day AND start_local > ?
+            ORDER BY start_local, id LIMIT 2"""
+        soon = datetime.combine(today, time()) + timedelta(days=9)
+        upcoming = await tx.fetch_all(Sql(query, tx.site.id, soon))
+        tx.site = replace(tx.site, revision=tx.changes.revision)
+        for suggestion in SUGGESTIONS:
+            await self._add_suggestion(suggestion, upcoming, today)
         events = await tx.fetch_value(Sql("SELECT count(*) FROM events WHERE site_id = ?", tx.site.id))
         return TownCounts(
             events, len(weekly), *map(len, (ids["venue"], ids["organizer"], ids["categories"], pictures))
@@ -214,6 +228,36 @@ class _Loader:
             published = tx.now + timedelta(days=3, hours=8)
             event = {**event, "status": "publish", "date_utc": f"{times.format_datetime(published)}Z"}
         await author._add("events", event)
+
+    async def _add_suggestion(self, suggestion: Suggestion, upcoming: Sequence[Row], today: date) -> None:
+        """Add a proposal, as if its sender had confirmed it."""
+        tx, actor, submitter_id = self.context.transaction, ANONYMOUS_ACTOR, None
+        if suggestion.login:
+            user_id = await user_tables.find_user(tx, suggestion.login, suggestion.login)
+            actor = Actor(user_id, WRITERS[suggestion.login])
+        else:
+            email = f"{suggestion.sender.lower()}@people.example.org"
+            submitter_id = await ensure_submitter(tx, new_uid(), email, "en")
+        event = upcoming[suggestion.of] if suggestion.of is not None else None
+        start = datetime.combine(today, time(14)) + timedelta(days=suggestion.days)
+        end, values = start + timedelta(hours=2), dict(suggestion.values)
+        if event is not None and suggestion.is_duplicate:
+            start, end, values["title"] = event["start_local"], event["end_local"], event["title"].lower()
+        is_change = event is not None and not suggestion.is_duplicate
+        dates = {"start_date": times.format_datetime(start), "end_date": times.format_datetime(end)}
+        draft = Draft(
+            {**values, **({} if is_change else dates)},
+            suggestion.origin,
+            record_id=event["id"] if event is not None and is_change else None,
+            base_revision=event["revision"] if event is not None and is_change else None,
+            guessed=suggestion.guessed,
+            source=suggestion.source,
+            note=suggestion.note,
+            program=suggestion.program,
+            submitter_id=submitter_id,
+            submitter_name=suggestion.sender,
+        )
+        await send(replace(self.context, actor=actor), draft)
 
     async def _write_as(self, user_id: int) -> None:
         """Store the changes so far, and attribute later ones to this user."""

@@ -4,8 +4,11 @@ A slot repeats at an interval of weeks and goes through its items in turn. Weeks
 the same day always has the same program. All texts are original.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from kalends.proposals.rules import Origin
 
 MON, TUE, WED, THU, FRI, SAT, SUN = range(7)
 
@@ -462,4 +465,44 @@ SUBMISSIONS: Final = (
         "Film", "Picture House", FILM_CLUB, SUN, start="17:00", minutes=150, cost="8.50", has_picture=False,
         items=(Item("Silent film with live piano", "The general keeps his train, the pianist keeps up with him. Sold as"
                     " one ticket with a glass of cider."),))),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What people and programs without the right to publish have sent, with parameters of an event.
+
+    `days` is when it takes place from today. With `of`, it is about the event with this place among the next ones: a
+    change of the event, or a second entry for it that has its start.
+    """
+
+    origin: Origin
+    values: Mapping[str, object]
+    days: int = 0
+    of: int | None = None
+    is_duplicate: bool = False
+    login: str = ""
+    sender: str = ""
+    note: str = ""
+    source: str = ""
+    guessed: tuple[str, ...] = ()
+    program: str = ""
+
+
+SUGGESTIONS: Final = (
+    Suggestion("public", {
+        "title": "Brass band in the rain or shine", "venue": {"venue": "Canal Basin", "city": "Larkford"},
+        "organizer": {"organizer": "Larkford Brass"}, "cost": "Free", "website": "https://brass.example.org/",
+        "description": "Marches, film music and a waltz for dancing. We have umbrellas for the trumpets, not for you.",
+    }, days=12, sender="Petra", note="We’re 24 players. Is there a socket at the basin?"),
+    Suggestion("public", {"organizer": {"organizer": "A neighbour"}}, of=0, is_duplicate=True, sender="Jo"),
+    Suggestion("contributor", {"cost": "6", "ticket_url": "https://tickets.example.org/late"}, of=1, login="rosa",
+               note="They asked me to add the price."),
+    Suggestion("api", {
+        "title": "Repair café on wheels", "description": "Bicycles, prams and wheelchairs. Bring the part if you can.",
+    }, days=16, login="tom", program="Repair café website"),
+    Suggestion("agent", {
+        "title": "Jumble sale", "description": "Books, china and one rocking horse.", "cost": "0.50",
+    }, days=20, login="tom", program="Posters", guessed=("end_date",),
+       source="Poster at the station: JUMBLE SALE Sat 2 pm church hall 50p"),
 )  # fmt: skip

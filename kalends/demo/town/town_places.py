@@ -20,6 +20,7 @@ SITE: Final = {
     "accent": "#0f6b5c",
     "first_weekday": "monday",
     "start_page": "front",
+    "submissions": "true",
 }
 
 

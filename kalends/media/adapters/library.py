@@ -62,6 +62,11 @@ class ImageWorker:
         row = {"name": FULL, "edge": 0, "cut": False, "codecs": [image_type.codec]}
         return (await self._run_job(source, image_type, directory, [row], (0.5, 0.5)))[0][0]
 
+    async def shrink(self, source: Path, image_type: ImageType, directory: Path, edge: int) -> ImageFile:
+        """Re-encode an image as WebP, scaled down to fit a square with this edge."""
+        row = {"name": FULL, "edge": edge, "cut": False, "codecs": [WEBP.codec]}
+        return (await self._run_job(source, image_type, directory, [row], (0.5, 0.5)))[0][0]
+
     async def make_sizes(
         self,
         source: Path,
@@ -244,6 +249,15 @@ class Library:
         image_file = await self._images.reencode(path, kind, path.parent)
         name, size = await self._store_file(site_id, image_file)
         return StoredImage(name, kind, image_file.width, image_file.height, size, upload_sha256, title)
+
+    async def shrink_image(self, path: Path, edge: int) -> bytes:
+        """Return an uploaded image as WebP that fits a square with this edge, without storing it.
+
+        Raise InvalidValue if it is not acceptable.
+        """
+        head, _ = await self._run_in_thread(_read_head_and_hash, path)
+        image_file = await self._images.shrink(path, image_types.sniff_type(head), path.parent, edge)
+        return await self._run_in_thread(image_file.path.read_bytes)
 
     async def store_own_image(self, site_id: int, path: Path, dimensions: tuple[int, int]) -> StoredImage:
         """Store an image that Kalends generated, unchanged. All other images require `store_image`."""

@@ -26,13 +26,16 @@ from kalends.core.sanitize import clean_text
 from kalends.media.images import add_image
 from kalends.proposals import storage
 from kalends.proposals.operations.proposal_lists import build_written_outcome, fetch_proposal
+from kalends.proposals.operations.proposal_subjects import enqueue_mail
 from kalends.proposals.operations.proposal_values import find_end, refuse
 from kalends.proposals.rules import (
     CHOICES,
+    DECISION_DELAY,
     KEPT_PERIOD,
     MAX_TEXT,
     REASONS,
     TRANSITIONS,
+    Mail,
     State,
     find_refused,
     plan_ageing,
@@ -169,6 +172,8 @@ async def _decide(context: OperationContext, action: str) -> Outcome:
     if decided["state"] != "rejected":
         due_at = plan_ageing(decided, await find_end(tx, decided), tx.now).due_at
     await storage.postpone(tx, row["id"], due_at)
+    if row["submitter_id"] is not None or row["user_id"] not in (None, context.actor.user_id):
+        await enqueue_mail(tx, Mail.DECISION, row["id"], decided["version"], DECISION_DELAY)
     return build_written_outcome(decided)
 
 

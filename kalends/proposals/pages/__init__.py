@@ -1,0 +1,1 @@
+"""The public form for events, and the pages that links in emails lead to."""
