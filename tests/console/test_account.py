@@ -121,7 +121,7 @@ def read_events(app: RunningApp, password: str) -> httpx.Response:
 
 
 def test_application_password_is_shown_once_and_revoked(app: RunningApp, editor: ConsoleClient) -> None:
-    fields = {"name": "Sync", "read_only": ["false", "true"]}
+    fields = {"name": "Sync", "access": "read"}
     created = editor.post("/console/account/application-passwords", fields)
     assert created.status_code == 200
     password = re.search(r'id="created-password"[^>]* value="([^"]+)"', created.text)

@@ -184,8 +184,7 @@ async def _write_event(context: OperationContext, row: Row) -> int:
     """Create or change the event of an accepted proposal, and return its ID."""
     values = dict(context.values["values"] if "values" in context.values else storage.decode_values(row))
     if unknown := values.keys() - {field.name for field in EVENTS.fields}:
-        problem = Message("there is no such parameter here.")
-        raise errors.invalid_params({name: errors.for_param(name, problem) for name in sorted(unknown)})
+        raise errors.unknown_params(unknown)
     await _add_picture(context, row, values)
     if row["record_id"] is None:
         author = row["user_id"] or context.actor.user_id
