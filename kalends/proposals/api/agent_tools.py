@@ -26,18 +26,18 @@ from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.event_list import EVENT_FILTERS
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, PAGING, Actor, JsonObject, Kind
-from kalends.calendar.kinds.posts import SEARCH
 from kalends.calendar.operations.duplicates import find_candidates
 from kalends.calendar.operations.record_verbs import list_records, read_record
 from kalends.core import errors, params, times
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_lines
-from kalends.core.params import Param, param, read_params
+from kalends.core.params import Param, read_params
 from kalends.http.auth import reauthenticate
 from kalends.http.responses import encode_json, error_body
+from kalends.http.router import ID
 from kalends.proposals import storage
 from kalends.proposals.api.agents import SCOPE_KEY, AgentRequest
-from kalends.proposals.api.proposal_routes import CONTENT, RECORD
+from kalends.proposals.api.proposal_routes import CONTENT, PATH_ID, RECORD
 from kalends.proposals.operations import absence
 from kalends.proposals.operations.proposal_decisions import clean_comment
 from kalends.proposals.operations.proposal_lists import serialize_proposal
@@ -122,12 +122,17 @@ async def explain_absence(context: OperationContext) -> JsonObject:
 
 async def propose_event(context: OperationContext) -> JsonObject:
     """Propose a new event to the editors. `proposal` replaces one of yours that is waiting or was sent back."""
-    return _describe_proposal(await _propose(context))
+    if "proposal" not in context.values:
+        return _describe_proposal(await send(context, _make_draft(context)))
+    row = await _fetch_own(context)
+    if row["record_id"] is not None:
+        raise errors.invalid("proposal", "changes an event; propose_change replaces it.")
+    return _describe_proposal(await resend(context, row, _make_draft(context)))
 
 
 async def propose_change(context: OperationContext) -> JsonObject:
     """Propose a change of an event to the editors. Send only the values that change."""
-    return _describe_proposal(await _propose(context))
+    return _describe_proposal(await send(context, _make_draft(context)))
 
 
 async def proposal_status(context: OperationContext) -> JsonObject:
@@ -144,13 +149,10 @@ async def withdraw_proposal(context: OperationContext) -> JsonObject:
     return _describe_proposal(await withdraw(context, await _fetch_own(context)))
 
 
-async def _propose(context: OperationContext) -> Row:
-    values, program = dict(context.values), context.actor.program
-    replaced = await _fetch_own(context) if values.pop("proposal", None) else None
-    if replaced is not None and replaced["record_id"] is not None:
-        raise errors.invalid("proposal", "changes an event; propose_change replaces it.")
-    draft = Draft(origin="agent", record_id=values.pop("record", None), program=program, **values)
-    return await (send(context, draft) if replaced is None else resend(context, replaced, draft))
+def _make_draft(context: OperationContext) -> Draft:
+    names = ("values", "base_revision", "guessed", "source", "note")
+    values = {name: context.values[name] for name in names if name in context.values}
+    return Draft(origin="agent", record_id=context.values.get("record"), program=context.actor.program, **values)
 
 
 async def _fetch_own(context: OperationContext, *, locked: bool = True) -> Row:
@@ -213,18 +215,15 @@ FILTERS: Final = _pick(
     *("search", "start_date", "end_date", "strict_dates", "categories", "tags", "venue", "organizer", "series"),
     *("free", "featured", "ticketed", "event_status"),
 )
-EVENT_ID: Final = param("id", params.integer(minimum=1), "The ID of the event", required=True)
-PER_PAGE: Final = param("per_page", params.integer(minimum=1, maximum=MAX_FOUND), "Maximum number of entries")
-PAGES: Final = (PAGING[0], PER_PAGE)
-KIND: Final = param(
-    "kind", params.one_of("venues", "organizers", "categories", "tags"), "What to list", required=True
+PAGES: Final = (PAGING[0], replace(PAGING[1], type=params.integer(minimum=1, maximum=MAX_FOUND, reduce=True)))
+# Not a row of the API, so it is not translated.
+KIND: Final = Param("kind", params.one_of("venues", "organizers", *LINKS[2:]), "What to list", required=True)
+WORDS: Final = _pick([row.param for row in BY_NAME["venues"].filters], "search")
+SIMILAR: Final = (
+    *[replace(row, type=replace(row.type, read=_check_date)) for row in _pick(EVENTS.fields, "start_date")],
+    *_pick(EVENTS.fields, "title", "timezone", "all_day", "venue", "organizer", "website"),
 )
-WORDS: Final = param("search", SEARCH, "Words that each must occur")
-START: Final = param(
-    "start_date", replace(params.DATE_TIME, read=_check_date), "The start, in its time zone", required=True
-)
-FACTS_OF_EVENT: Final = _pick(EVENTS.fields, "title", "timezone", "all_day", "venue", "organizer", "website")
-PROPOSAL: Final = param("proposal", params.text(str, allow_empty=False), "The ID of your proposal")
+PROPOSAL: Final = replace(PATH_ID[0], name="proposal", required=False)
 SOURCE_TYPE: Final = params.text(clean_comment, allow_empty=False)
 CONTENTS: Final = (
     *[replace(row, required=True) for row in _pick(CONTENT, "values", "guessed")],
@@ -236,10 +235,10 @@ TOOLS: Final = {
     tool.run.__name__: tool
     for tool in (
         AgentTool(find_events, (*FILTERS, *PAGES), "public"),
-        AgentTool(get_event, (EVENT_ID,), "public"),
-        AgentTool(find_places, (KIND, WORDS, *PAGES), "public"),
-        AgentTool(find_duplicates, (START, *FACTS_OF_EVENT), "public"),
-        AgentTool(explain_absence, (EVENT_ID, *FILTERS), "account"),
+        AgentTool(get_event, (ID,), "public"),
+        AgentTool(find_places, (KIND, *WORDS, *PAGES), "public"),
+        AgentTool(find_duplicates, SIMILAR, "public"),
+        AgentTool(explain_absence, (ID, *FILTERS), "account"),
         AgentTool(propose_event, (*CONTENTS, PROPOSAL), "proposals", writes=True),
         AgentTool(propose_change, (*CHANGED, *CONTENTS), "proposals", writes=True),
         AgentTool(proposal_status, (PROPOSAL,), "proposals"),

@@ -1,6 +1,6 @@
 """POST /mcp: assistants sign in with an application password, and the tools answer (decision 0042).
 
-The SDK of the protocol is optional. It is loaded with the first request, because that takes a second and 50 MB.
+The SDK of the protocol is optional. It is loaded with the first request, because that takes a second and 20 MB.
 """
 
 import asyncio
