@@ -210,7 +210,10 @@ async def store_pictures(
         async with library.limiter.slot((site_id, context.actor.user_id)), library.open_work_directory() as directory:
             path = directory / "picture"
             await asyncio.to_thread(path.write_bytes, row["content"])
-            stored[row["id"]] = await library.store_image(site_id, path)
+            try:
+                stored[row["id"]] = await library.store_image(site_id, path)
+            except InvalidValue as error:
+                raise errors.invalid_params({"image": errors.for_param("image", error.message)}) from error
     return stored
 
 

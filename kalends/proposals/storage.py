@@ -84,15 +84,9 @@ async def find_proposal(tx: Transaction, proposal_id: str, *, locked: bool = Fal
 async def find_open_change(
     tx: Transaction, record_id: int, user_id: int | None, submitter_id: str | None
 ) -> Record | None:
-    """Return a sender's open change of an event, of which there is at most one."""
-    return await tx.fetch_one(
-        Sql(
-            _SELECT
-            + """ AND p.record_id = ? AND p.state = ANY(?) AND p.values <> '{}'
-                AND p.user_id IS NOT DISTINCT FROM ? AND p.submitter_id IS NOT DISTINCT FROM ?""",
-            *(tx.site.id, record_id, list(OPEN), user_id, submitter_id),
-        )
-    )
+    """Return the open change of an event by an account or a submitter, of which there is at most one."""
+    where = " AND p.record_id = ? AND p.state = ANY(?) AND p.values <> '{}' AND (p.user_id = ? OR p.submitter_id = ?)"
+    return await tx.fetch_one(Sql(_SELECT + where, tx.site.id, record_id, list(OPEN), user_id, submitter_id))
 
 
 async def find_open_review(tx: Transaction, record_id: int) -> Record | None:

@@ -472,7 +472,7 @@ def test_password_for_proposals_writes_nothing_else(site: RunningApp) -> None:
     assert hash_tables(site) == before
 
 
-def test_commands_and_account_page_make_passwords_for_proposals(app: RunningApp) -> None:
+def test_command_makes_passwords_for_proposals(app: RunningApp) -> None:
     made = run_command(app.database_url, "app-password", "create", "contributor", "Made", "--proposals")
     assert made.exit_code == 0, made.output
     rows = app.sql("SELECT read_only, may_propose FROM application_passwords WHERE name = 'Made'")

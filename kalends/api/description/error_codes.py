@@ -293,7 +293,8 @@ ABOUT_LANGUAGE: Final = N_(
 )
 EXTENSION_TITLE: Final = N_("Kalends extensions")
 ABOUT_EXTENSION: Final = N_(
-    "Kalends extensions: images, record history and restore, series, imports, and changes since a revision."
+    "Kalends extensions: images, record history and restore, series, imports, proposals, and changes since a "
+    "revision."
 )
 EXTENSION_NOTE: Final = N_("Kalends extension.")
 INDEX: Final = N_("List the routes and their parameters")

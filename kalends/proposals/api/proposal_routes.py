@@ -29,7 +29,7 @@ from kalends.proposals.rules import ACCOUNT_PARAMS, ORIGINS, REASONS, STATES
 
 # Proposals that have not been confirmed are nobody's business yet.
 SHOWN_STATES: Final = STATES[1:]
-UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 PATH_ID: Final = (param("id", params.text(str), "The ID of the proposal", required=True),)
 _TEXT: Final = params.text(clean_comment)
 _CURSOR: Final = Type({"type": "string"}, proposal_lists.read_cursor)
@@ -46,12 +46,13 @@ LIST_PARAMS: Final = (
     ),
 )
 RECORD: Final = param("record", params.integer(minimum=1), "The event to change; none: a new event")
+BASE_REVISION: Final = param(
+    "base_revision",
+    params.integer(minimum=1),
+    "The revision of the event that the values are based on; required with `record`",
+)
 CONTENT: Final[tuple[Param, ...]] = (
-    param(
-        "base_revision",
-        params.integer(minimum=1),
-        "The revision of the event that the values are based on, from its ETag; required with `record`",
-    ),
+    BASE_REVISION,
     param("values", OBJECT, "The parameters of the event, as for creating or updating it"),
     param(
         "guessed",
@@ -199,11 +200,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             **_STATE,
             "origin": {"type": "string", "enum": list(ORIGINS)},
-            "base_revision": nullable(NON_NEGATIVE, N_("The revision of the event that the values are based on")),
+            "base_revision": nullable(NON_NEGATIVE, BASE_REVISION.description),
             "values": {
                 "type": "object",
                 "additionalProperties": ANY,
-                "description": N_("Parameters of the event, as sent; empty: a decision on a pending event"),
+                "description": N_("Parameters of the event; empty if the event itself is pending"),
             },
             "guessed": array(TEXT),
             "source": TEXT,

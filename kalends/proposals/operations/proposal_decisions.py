@@ -18,8 +18,7 @@ from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.merging import Merge, merge
 from kalends.calendar.operations.record_history import restore_record
 from kalends.calendar.operations.record_verbs import create_record, delete_record, fetch_active_row, update_record
-from kalends.core import errors, params
-from kalends.core.credentials import new_uid
+from kalends.core import credentials, errors, params
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.params import Param, Type, param, read_params
@@ -27,8 +26,17 @@ from kalends.core.sanitize import clean_text
 from kalends.media.images import add_image
 from kalends.proposals import storage
 from kalends.proposals.operations.proposal_lists import build_written_outcome, fetch_proposal
-from kalends.proposals.operations.proposal_values import find_end
-from kalends.proposals.rules import CHOICES, KEPT_PERIOD, MAX_TEXT, REASONS, TRANSITIONS, State, plan_ageing
+from kalends.proposals.operations.proposal_values import find_end, refuse
+from kalends.proposals.rules import (
+    CHOICES,
+    KEPT_PERIOD,
+    MAX_TEXT,
+    REASONS,
+    TRANSITIONS,
+    State,
+    find_refused,
+    plan_ageing,
+)
 from kalends.series.operations.series_edit import ALL, THIS, delete_event, edit_event
 from kalends.series.operations.series_undo import restore_series
 from kalends.store import Row
@@ -126,7 +134,7 @@ async def decide_pending(kind: Kind, context: OperationContext) -> Outcome:
         sender: storage.Columns = {"origin": "contributor", "user_id": event["author_id"]}
         times: storage.Columns = {"created_at": tx.now, "expires_at": event["end_utc"]}
         row = await storage.add_proposal(
-            tx, {"id": new_uid(), "record_id": event["id"], **columns, **sender, **times}
+            tx, {"id": credentials.new_uid(), "record_id": event["id"], **columns, **sender, **times}
         )
     seen = frozenset([row["version"]])
     return await _decide(replace(context, record_id=None, slug=row["id"], if_match=seen), action)
@@ -182,9 +190,11 @@ async def _fetch_for(context: OperationContext, action: str) -> Row:
 
 async def _write_event(context: OperationContext, row: Row) -> int:
     """Create or change the event of an accepted proposal, and return its ID."""
-    values = dict(context.values["values"] if "values" in context.values else storage.decode_values(row))
-    if unknown := values.keys() - {field.name for field in EVENTS.fields}:
-        raise errors.unknown_params(unknown)
+    values = storage.decode_values(row)
+    refuse(find_refused(row["origin"], values))
+    if "values" in context.values:
+        values = dict(context.values["values"])
+        refuse(sorted(values.keys() - {field.name for field in EVENTS.fields}))
     await _add_picture(context, row, values)
     if row["record_id"] is None:
         author = row["user_id"] or context.actor.user_id

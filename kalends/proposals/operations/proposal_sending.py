@@ -10,8 +10,7 @@ from kalends.calendar.access.permissions import CONTRIBUTOR
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.operations.record_verbs import fetch_readable_row
-from kalends.core import errors
-from kalends.core.credentials import new_uid
+from kalends.core import credentials, errors
 from kalends.core.messages import Message
 from kalends.proposals import storage
 from kalends.proposals.operations.proposal_lists import build_written_outcome, fetch_proposal
@@ -56,7 +55,7 @@ async def send(context: OperationContext, draft: Draft) -> Row:
             raise errors.too_many_proposals(MAX_OPEN)
         await permissions.count_new_record(context)
     sender: storage.Columns = {"user_id": user_id, "submitter_id": draft.submitter_id, "origin": draft.origin}
-    fixed: storage.Columns = {"id": new_uid(), "record_id": draft.record_id, "created_at": tx.now}
+    fixed: storage.Columns = {"id": credentials.new_uid(), "record_id": draft.record_id, "created_at": tx.now}
     return await storage.add_proposal(tx, {**fixed, **sender, **columns})
 
 
@@ -121,10 +120,7 @@ async def _fetch_event(context: OperationContext, draft: Draft) -> Row:
 async def create_proposal(kind: Kind, context: OperationContext) -> Outcome:
     """Store a proposal from `record`, `base_revision`, `values`, `guessed`, `source` and `note`."""
     row = await send(context, _read_draft(context, context.values))
-    outcome = build_written_outcome(row)
-    if row["version"] > 1:
-        return outcome
-    return replace(outcome, status=201, location=f"{context.extension_url}/proposals/{row['id']}")
+    return replace(build_written_outcome(row), status=201, location=f"{context.extension_url}/proposals/{row['id']}")
 
 
 async def update_proposal(kind: Kind, context: OperationContext) -> Outcome:

@@ -1,6 +1,6 @@
 """The parameters of proposals: what their origin may send, whether they are valid, and when the event would end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -39,9 +39,7 @@ async def check_values(
     context: OperationContext, origin: Origin, values: Mapping[str, Any], event: Row | None
 ) -> CheckedValues:
     """Check the parameters for a new event, or for a change of `event`. Terms become IDs: names may change."""
-    if refused := find_refused(origin, values):
-        problem = Message("cannot be proposed.")
-        raise errors.invalid_params({name: errors.for_param(name, problem) for name in refused})
+    refuse(find_refused(origin, values))
     if len(orjson.dumps(values)) > MAX_BYTES:
         raise errors.too_large(MAX_BYTES)
     if event is not None and not values:
@@ -59,6 +57,13 @@ async def check_values(
     return CheckedValues({**values, **found}, starts_at, ends_at)
 
 
+def refuse(names: Sequence[str]) -> None:
+    """Raise 400 if there are any names of parameters that a proposal may not have."""
+    if names:
+        problem = Message("is not a parameter of proposals.")
+        raise errors.invalid_params({name: errors.for_param(name, problem) for name in names})
+
+
 async def _find_linked(context: OperationContext, parsed: Mapping[str, Any]) -> dict[str, list[int]]:
     """Check links to other records; return the IDs of terms, which must exist."""
     terms: dict[str, list[int]] = {}
@@ -71,7 +76,7 @@ async def _find_linked(context: OperationContext, parsed: Mapping[str, Any]) -> 
             if term_id is None:
                 raise errors.invalid(link.param, "{name} does not exist.", name=name)
             terms.setdefault(link.param, []).append(term_id)
-    return terms
+    return {name: list(dict.fromkeys(ids)) for name, ids in terms.items()}
 
 
 async def _check_image(tx: Transaction, parsed: Mapping[str, Any]) -> None:

@@ -73,12 +73,15 @@ CREATE TABLE proposals (
 CREATE INDEX proposals_queue ON proposals (site_id, starts_at, id) WHERE state = 'waiting';
 CREATE INDEX proposals_due ON proposals (expires_at);
 CREATE INDEX proposals_record ON proposals (site_id, record_id);
-CREATE UNIQUE INDEX proposals_open ON proposals (site_id, record_id, user_id, submitter_id) NULLS NOT DISTINCT
-    WHERE record_id IS NOT NULL AND state IN ('waiting', 'returned') AND values <> '{}';
+CREATE UNIQUE INDEX proposals_open_by_user ON proposals (site_id, record_id, user_id)
+    WHERE state IN ('waiting', 'returned') AND values <> '{}';
+CREATE UNIQUE INDEX proposals_open_by_submitter ON proposals (site_id, record_id, submitter_id)
+    WHERE state IN ('waiting', 'returned') AND values <> '{}';
 COMMENT ON INDEX proposals_queue IS 'the queue of editors';
 COMMENT ON INDEX proposals_due IS 'worker: proposals to end or erase, of all sites';
 COMMENT ON INDEX proposals_record IS 'the proposals for an event; its history';
-COMMENT ON INDEX proposals_open IS 'one open change per event and sender';
+COMMENT ON INDEX proposals_open_by_user IS 'one open change per event and account';
+COMMENT ON INDEX proposals_open_by_submitter IS 'one open change per event and submitter';
 
 -- Not in the media library, which is public.
 CREATE TABLE proposal_pictures (
