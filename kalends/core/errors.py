@@ -166,11 +166,6 @@ def unread_body(content_type: str, missing: Sequence[str], *, is_json: bool) -> 
     return ApiError(415, "rest_unsupported_media_type", message)
 
 
-def unknown_params(names: Iterable[str]) -> ApiError:
-    problem = Message("there is no such parameter here.")
-    return invalid_params({name: for_param(name, problem) for name in sorted(names)})
-
-
 def missing_name(param: str, name_field: str) -> ApiError:
     """Return the error for a nested new record without a name."""
     return invalid_params({param: Message("`{path}` (its name) is required.", path=f"{param}.{name_field}")})

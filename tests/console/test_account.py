@@ -145,7 +145,7 @@ def test_application_password_has_the_chosen_rights(
     app: RunningApp, editor: ConsoleClient, access: str, rights: tuple[bool, bool]
 ) -> None:
     """A form without the choice, such as one of an earlier version, makes no password that can do everything."""
-    name = f"Rights {access}"
+    name = f"Rights of {access or 'none'}"
     editor.post("/console/account/application-passwords", {"name": name, "access": access})
     rows = app.sql("SELECT read_only, may_propose FROM application_passwords WHERE name = $1", name)
     assert [tuple(row) for row in rows] == [rights]

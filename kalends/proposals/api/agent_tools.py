@@ -31,6 +31,7 @@ from kalends.calendar.operations.record_verbs import list_records, read_record
 from kalends.core import errors, params, times
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_lines
+from kalends.core.messages import Message
 from kalends.core.params import Param, read_params
 from kalends.http.auth import reauthenticate
 from kalends.http.responses import encode_json, error_body
@@ -302,7 +303,8 @@ async def _run(agent_request: AgentRequest, tool: AgentTool, arguments: Mapping[
     if not _may_use(agent_request.actor, tool):
         raise errors.read_only()
     if unknown := arguments.keys() - {row.name for row in tool.params}:
-        raise errors.unknown_params(unknown)
+        problem = Message("there is no such parameter here.")
+        raise errors.invalid_params({name: errors.for_param(name, problem) for name in sorted(unknown)})
     values = read_params(tool.params, arguments)
     async with agent_request.transaction(writing=tool.writes) as tx:
         if tool.writes and agent_request.password_id is not None:
