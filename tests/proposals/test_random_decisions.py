@@ -18,7 +18,7 @@ from tests.api.running_app import RunningApp, assert_error, expect_json
 from tests.proposals.proposals_client import EVENT, ProposalsClient
 from tests.soak import scaled
 
-STEPS = 12
+STEPS = 18
 CHOICES: dict[str, tuple[Any, ...]] = {
     "title": ("Choir", "Band", "Opera"),
     "website": ("", "https://one.example.org/", "https://two.example.org/"),
