@@ -62,6 +62,7 @@ from kalends.http.responses import (
 from kalends.http.router import Interface, Mount
 from kalends.http.telemetry import Telemetry, request_span, sample_pool
 from kalends.media import pages as media_pages
+from kalends.proposals.api.agents import AGENT_PATH, AgentRequest, AgentServer, has_agent_sdk
 from kalends.routes import EXTENSION, INTERFACE, ROOT
 from kalends.settings import Settings, read_settings
 from kalends.store.migrations import newest_revision
@@ -97,6 +98,7 @@ class HttpConfig:
     schema_version: str  # this code's newest migration, which the database's schema must support
     map_settings: MapSettings
     cache_bytes: int = 64 * 1024 * 1024
+    agents: AgentServer | None = None  # None if the SDK for assistants is not installed
 
 
 @dataclass(slots=True)
@@ -178,6 +180,8 @@ class Application:
         watching = [asyncio.create_task(work) for work in (self._state.worker_watch.run(), samples)]
         if replica is not None:
             watching.append(asyncio.create_task(replica.run()))
+        if self._config.agents is not None:
+            watching.append(asyncio.create_task(self._config.agents.run()))
         if self._warms_up:
             await self._warm_up()
         await send({"type": "lifespan.startup.complete"})
@@ -385,7 +389,10 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
             return _make_api_request(basics, mount, path[len(mount.prefix) :].removesuffix("/"))
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{MEDIA_PREFIX}/")):
         return None
-    basics |= {"path": path, "canonical_prefix": config.mounts[0].prefix, "map_settings": config.map_settings}
+    basics |= {"path": path, "canonical_prefix": config.mounts[0].prefix}
+    if path == AGENT_PATH and config.agents is not None:
+        return AgentRequest(handler=config.agents.serve, **basics)
+    basics |= {"map_settings": config.map_settings}
     if path[: len(CONSOLE)].lower() == CONSOLE and path[len(CONSOLE) :][:1] in ("", "/"):
         route, path_params = routes.CONSOLE_ROUTER.find(path.removeprefix(CONSOLE)) or (None, {})
         return ConsoleRequest(
@@ -481,6 +488,7 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
         schema_version=newest_revision(),
         map_settings=MapSettings(settings.tiles_url, settings.tiles_attribution),
         cache_bytes=settings.cache_mb * 1024 * 1024,
+        agents=AgentServer() if has_agent_sdk() else None,
     )
 
     async def open_state() -> AppState:

@@ -24,7 +24,7 @@ from kalends.imports import api as imports_api
 from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
 from kalends.imports.console import import_pages, source_pages
 from kalends.media import api as media_api, console as media_console
-from kalends.proposals import api as proposals_api
+from kalends.proposals.api import proposal_routes
 from kalends.proposals.console import proposal_forms, queue_pages
 from kalends.proposals.pages import add_event, status_page
 from kalends.series import api as series_api, pages as series_pages
@@ -35,7 +35,7 @@ from kalends.website.context import PageRoutes
 INTERFACE: Final = Interface(CALENDAR_NAMESPACE, ROUTES)
 # Batches can call series routes and decide on proposals, too.
 SERIES_INTERFACE: Final = Interface(
-    "kalends/v1", (*series_api.ROUTES, *proposals_api.DECISION_ROUTES), has_document=False
+    "kalends/v1", (*series_api.ROUTES, *proposal_routes.DECISION_ROUTES), has_document=False
 )
 BATCH: Final = Endpoint(
     ("POST",),
@@ -55,11 +55,11 @@ EXTENSION: Final = Interface(
         PAIR_ROUTE,
         *series_api.ROUTES,
         *IMPORT_ROUTES,
-        *proposals_api.ROUTES,
+        *proposal_routes.ROUTES,
         Route("/batch", (BATCH,)),
         CHANGES_ROUTE,
     ),
-    schemas={**imports_api.SCHEMAS, **proposals_api.SCHEMAS},
+    schemas={**imports_api.SCHEMAS, **proposal_routes.SCHEMAS},
 )
 # A REST root only describes the namespaces below it.
 ROOT: Final = Interface("", (), has_document=False)

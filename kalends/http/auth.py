@@ -83,6 +83,16 @@ async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authenti
     return Authentication(_make_actor(match), match.password_id)
 
 
+async def authenticate_program(tx: Transaction, password: str, client_ip: str) -> Authentication:
+    """Return the caller who sends an application password without a login. Failures count for the network."""
+    account = f"program {rate_limit_key(client_ip)}"
+    await check_rate_limit(tx, "", account, client_ip)
+    match = await user_tables.find_credential(tx, credentials.hash_application_password(tx.site.secret, password))
+    if match is None:
+        raise WrongCredentials(account)
+    return Authentication(_make_actor(match), match.password_id)
+
+
 async def reauthenticate(tx: Transaction, password_id: UUID) -> Actor:
     """Return the caller with the current role; raise if the password was revoked after authentication."""
     credential = await user_tables.find_credential(tx, password_id)

@@ -220,7 +220,7 @@ async def read_values(request: Request, body: bytes) -> RawParams:
         fields, raw.files = await _read_multipart(request, body)
         raw.values.update(parse_nested(fields))
     elif content_type == "application/json" or re.fullmatch(r"application/[\w.-]+\+json", content_type):
-        raw.values.update(_read_json(body))
+        raw.values.update(read_json(body))
     else:
         raw.unread = UnreadBody(content_type)
     return raw
@@ -305,7 +305,7 @@ async def _read_multipart(request: Request, body: bytes) -> tuple[list[tuple[str
         raise errors.invalid_form(str(getattr(error, "detail", error))[:200]) from error
 
 
-def _read_json(body: bytes) -> dict[str, Any]:
+def read_json(body: bytes) -> dict[str, Any]:
     """Return a JSON object; any other JSON value counts as no parameters (behaviour 1.2)."""
     try:
         value: Any = orjson.loads(body.decode("utf-8"))

@@ -131,7 +131,7 @@ def read_events(app: RunningApp, password: str) -> httpx.Response:
 
 
 def test_application_password_is_shown_once_and_revoked(app: RunningApp, editor: ConsoleClient) -> None:
-    fields = {"name": "Sync", "read_only": ["false", "true"]}
+    fields = {"name": "Sync", "access": "read"}
     created = editor.post("/console/account/application-passwords", fields)
     assert created.status_code == 200
     password = re.search(r'id="created-password"[^>]* value="([^"]+)"', created.text)
@@ -145,6 +145,22 @@ def test_application_password_is_shown_once_and_revoked(app: RunningApp, editor:
     revoked = editor.post("/console/account/application-passwords/revoke", {"name": "Sync"})
     assert revoked.headers["location"].endswith("#application-passwords")
     assert read_events(app, password[1]).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("access", "rights"),
+    [("propose", (True, True)), ("read", (True, False)), ("full", (False, False)), ("", (True, False))],
+)
+def test_application_password_has_the_chosen_rights(
+    app: RunningApp, editor: ConsoleClient, access: str, rights: tuple[bool, bool]
+) -> None:
+    """A form without the choice, such as one of an earlier version, makes no password that can do everything."""
+    name = f"Rights of {access or 'none'}"
+    editor.post("/console/account/application-passwords", {"name": name, "access": access})
+    rows = app.sql("SELECT read_only, may_propose FROM application_passwords WHERE name = $1", name)
+    assert [tuple(row) for row in rows] == [rights]
+    assert ("can propose" in editor.page("/console/account").text) == (access == "propose")
+    editor.post("/console/account/application-passwords/revoke", {"name": name})
 
 
 @pytest.mark.quick("role", "password")

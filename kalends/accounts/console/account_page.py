@@ -200,11 +200,11 @@ async def create_application_password(console_request: ConsoleRequest) -> Respon
     session, name = require_session(console_request), console_request.form_text("name")
     if response := require_confirmed(console_request, ACCOUNT):
         return response
-    is_read_only = console_request.form_text("read_only") == "true"
+    access = console_request.form_text("access")
+    rights = {"read_only": access != "full", "may_propose": access == "propose"}
     try:
         async with console_request.write() as tx:
-            login = session.login
-            password = await user_accounts.add_application_password(tx, login, name, read_only=is_read_only)
+            password = await user_accounts.add_application_password(tx, session.login, name, **rights)
     except InvalidValue:
         problem = Message("Enter a name that you don’t use for another application password.")
         return await account_page(console_request, status=400, problems={"name": problem}, values={"name": name})

@@ -65,14 +65,15 @@ async def find_credentials(
     return passwords, {row["subject"]: (row["count"], row["counted_at"]) for row in rows if row["subject"]}
 
 
-async def find_credential(tx: Transaction, password_id: UUID) -> Credential | None:
-    """Return an application password, or None if it was revoked or its user is disabled."""
+async def find_credential(tx: Transaction, key: UUID | bytes) -> Credential | None:
+    """Return an application password, by its ID or hash; None if it was revoked or its user is disabled."""
     query = """
         SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only, p.may_propose, p.name
         FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-        WHERE p.site_id = ? AND p.id = ? AND u.disabled_at IS NULL
+        WHERE u.disabled_at IS NULL AND p.site_id = ? AND
     """
-    row = await tx.fetch_one(Sql(query, tx.site.id, password_id))
+    condition = Sql("p.hash = ?" if isinstance(key, bytes) else "p.id = ?", key)
+    row = await tx.fetch_one(Sql(query, tx.site.id) + condition)
     return Credential(*row.values()) if row else None
 
 
@@ -311,7 +312,7 @@ async def set_account(tx: Transaction, user_id: int, values: Mapping[str, object
 
 
 async def list_application_passwords(tx: Transaction, user_id: int) -> list[Record]:
-    query = """SELECT name, created_at, last_used_at, read_only FROM application_passwords
+    query = """SELECT name, created_at, last_used_at, read_only, may_propose FROM application_passwords
         WHERE site_id = ? AND user_id = ? ORDER BY created_at, name"""
     return await tx.fetch_all(Sql(query, tx.site.id, user_id))
 

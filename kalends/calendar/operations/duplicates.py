@@ -86,7 +86,10 @@ async def find_similar(
     folded = fold(to_plain_text(facts.title))
     if not folded:
         return []
-    span = (start_utc - period, start_utc + period)
+    try:
+        span = (start_utc - period, start_utc + period)
+    except OverflowError:  # in the first or last days that dates can represent
+        return []
     rows = await tx.fetch_all(_select_similar(tx, folded, facts.website, span, own_id=own_id or 0, visible=visible))
     candidates = [_rate(row, facts, zone) for row in rows]
     return sorted(candidates, key=lambda row: (-row.score, -row.title_similarity, row.event_id))

@@ -1,0 +1,1 @@
+"""HTTP of proposals: the routes of the API, and the tools of assistants."""
