@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.console.console_client import set_passwords
 from tests.console.form_browser import add_session
-from tests.pages.browser_page import find_violations, open_browser_page
+from tests.pages.browser_page import open_browser_page
 from tests.pages.conftest import chromium
-from tests.proposals.proposals_client import ProposalsClient, send_draft, set_columns
-from tests.proposals.queue_client import make_mixed_entries, make_values, read_states
 from tests.servers import Server
 from tests.soak import some
 
@@ -37,7 +34,8 @@ class Desk:
         found: list[str] = []
         with psycopg.connect(self.database_url) as connection:
             for key in (self.keys[number] for number in numbers):
-                query = "SELECT status FROM events WHERE id::text = %s UNION SELECT state FROM proposals WHERE id::text = %s"
+                events = "SELECT status FROM events WHERE id::text = %s"
+                query = f"{events} UNION SELECT state FROM proposals WHERE id::text = %s"
                 found += [row[0] for row in connection.execute(query, [key, key])]
         return found
 

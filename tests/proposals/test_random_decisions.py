@@ -218,7 +218,7 @@ class Model:
 def test_no_value_is_lost(start_app: Any, seed: int, report: Callable[[object], None]) -> None:
     app = start_app()
     senders = [ProposalsClient(app.caller(role)) for role in ("contributor", "author", "administrator")]
-    chance, counts = random.Random(seed), dict[str, int]()  # noqa: S311
+    chance, counts = random.Random(seed), dict[str, int]()
     runs = scaled(15, 5000)
     for _ in range(runs):
         Model(app, chance, ProposalsClient(app.caller("editor")), senders, counts=counts).run()

@@ -37,7 +37,8 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID, parse_id, read_params
 from kalends.core.times import local_of
 from kalends.http.router import Endpoint, Interface, Route
-from kalends.proposals import api, storage
+from kalends.proposals import storage
+from kalends.proposals.api import proposal_routes
 from kalends.proposals.console.proposed_event import describe_fields, load_proposed
 from kalends.proposals.operations import queue_entries
 from kalends.proposals.operations.proposal_decisions import PENDING_PARAMS, decide_pending
@@ -45,7 +46,7 @@ from kalends.proposals.operations.proposal_lists import fetch_proposal
 from kalends.proposals.rules import REASONS
 
 QUEUE: Final = f"{PREFIX}/queue"
-_KEY: Final = f"[0-9]{{1,15}}|{api.UUID}"
+_KEY: Final = f"[0-9]{{1,15}}|{proposal_routes.UUID}"
 PER_PAGE: Final = 50
 STATE_NAMES: Final = {
     "waiting": N_("Waiting for review"),
@@ -82,7 +83,9 @@ async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, Api
         key = path_key or next(iter([*(problems or ()), *([] if is_decided else keys)]), "")
         entry = await _load_entry(console_request, context, key) if key else None
         # The decisions that the user has just made.
-        decided = re.findall(api.UUID, console_request.query_value("decided"))[:PER_PAGE] if is_editor else []
+        decided = (
+            re.findall(proposal_routes.UUID, console_request.query_value("decided"))[:PER_PAGE] if is_editor else []
+        )
         undoable = await queue_entries.find_entries(tx, decided) if decided else []
     key = entry["key"] if entry else ""
     position, locale, zone = keys.index(key) if key in keys else -1, make_locale(console_request), tx.site.timezone
@@ -179,7 +182,7 @@ ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 CONFLICT: Final = "rest_proposal_conflict"
 _PENDING: Final = Endpoint(("POST",), decide_pending, EVENTS, PENDING_PARAMS)
 _BATCH_PARAMS: Final = batch.make_params(
-    Interface("", (*api.ROUTES, Route(r"/events/(?P<id>[0-9]{1,15})/decide", (_PENDING,))))
+    Interface("", (*proposal_routes.ROUTES, Route(r"/events/(?P<id>[0-9]{1,15})/decide", (_PENDING,))))
 )
 
 
@@ -280,7 +283,7 @@ async def block(console_request: ConsoleRequest) -> Response:
     return redirect(f"{QUEUE}/{key}", "blocked" if is_blocked else "unblocked")
 
 
-PATH: Final = f"/queue/(?P<key>{api.UUID})"
+PATH: Final = f"/queue/(?P<key>{proposal_routes.UUID})"
 ROUTES: Final = (
     ConsoleRoute("/queue", show_queue),
     ConsoleRoute(f"/queue/(?P<key>{_KEY})", show_queue),
