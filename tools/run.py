@@ -62,10 +62,10 @@ def _run(directory: Path, host: str, port: int, *, with_town: bool) -> int:
     _step("Migration", "schema of the database", lambda: _kalends(environment, "migrate"))
     password = _step("Account", LOGIN, lambda: _ensure_account(environment, directory / "password"))
     if with_town:
+        if "KALENDS_SMTP_URL" not in environment:
+            environment["KALENDS_SMTP_URL"] = _print_emails()
         print("Town       Larkford, with its programme and pictures", flush=True)
         subprocess.run([*KALENDS, "seed", "--town"], env=environment, check=True)
-    if with_town and "KALENDS_SMTP_URL" not in environment:
-        environment["KALENDS_SMTP_URL"] = _print_emails()
     base_url = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}"
     log = directory / "server.log"
     with log.open("w") as output:

@@ -24,6 +24,7 @@ from kalends.proposals.operations.submissions import Case
 from kalends.proposals.pages.submission_fields import (
     CHANGE_FORM,
     DETAILS,
+    END,
     WHERE,
     Entry,
     decode_entry,
@@ -162,7 +163,9 @@ async def _show_case(page_request: PageRequest, context: OperationContext, case:
         reason=page.locale.text(REASON_TEXTS[REASONS[row["reason"] - 1]]) if row["reason"] is not None else "",
         comment=row["comment"],
         facts=[
-            (page.locale.text(field.label), text) for field in (*WHERE, *DETAILS) if (text := entry.texts[field.name])
+            (page.locale.text(field.label), text)
+            for field in (*END, *WHERE, *DETAILS)
+            if (text := entry.texts[field.name])
         ],
     )
     return await show(page_request, context, model)

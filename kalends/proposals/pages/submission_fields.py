@@ -43,11 +43,14 @@ class FieldGroup:
     fields: tuple[FormField, ...]
 
 
+END: Final = (
+    FormField("end_day", N_("End date"), "date", "end_date", N_("If it ends on another day"), is_half=True),
+    FormField("end_time", N_("End time"), "time", "end_date", is_half=True),
+)
 WHEN: Final = (
     FormField("start_day", N_("Date"), "date", "start_date", is_required=True, is_half=True),
     FormField("start_time", N_("Time"), "time", "start_date", is_half=True),
-    FormField("end_day", N_("End date"), "date", "end_date", N_("If it ends on another day"), is_half=True),
-    FormField("end_time", N_("End time"), "time", "end_date", is_half=True),
+    *END,
     FormField("all_day", N_("All day"), "checkbox"),
 )
 NEW_VENUE: Final = ("address", "zip", "city")  # parameters of a venue that is not in the list
