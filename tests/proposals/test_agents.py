@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from random import Random
@@ -297,6 +298,11 @@ def test_without_the_package_there_is_no_such_path(start_app: StartApp, monkeypa
     site = start_app({"KALENDS_BASE_URL": "http://calendar.test"})
     for method in ("GET", "POST"):
         assert site.caller().request(method, "//mcp").status_code == 404
+
+
+def test_server_starts_without_loading_the_package() -> None:
+    code = "import sys, kalends.asgi; print('mcp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
 
 
 @pytest.mark.parametrize("path", ["//embed/mcp", "//mcp/", "//mcp/x", "//MCP"])
