@@ -24,14 +24,17 @@ from kalends.imports import api as imports_api
 from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
 from kalends.imports.console import import_pages, source_pages
 from kalends.media import api as media_api, console as media_console
+from kalends.proposals import api as proposals_api
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
 from kalends.website.context import PageRoutes
 
 INTERFACE: Final = Interface(CALENDAR_NAMESPACE, ROUTES)
-# Batches can call series routes, too.
-SERIES_INTERFACE: Final = Interface("kalends/v1", series_api.ROUTES, has_document=False)
+# Batches can call series routes and decide on proposals, too.
+SERIES_INTERFACE: Final = Interface(
+    "kalends/v1", (*series_api.ROUTES, *proposals_api.DECISION_ROUTES), has_document=False
+)
 BATCH: Final = Endpoint(
     ("POST",),
     batch.run_batch,
@@ -48,12 +51,13 @@ EXTENSION: Final = Interface(
         *EXPORT_ROUTES,
         *media_api.ROUTES,
         PAIR_ROUTE,
-        *SERIES_INTERFACE.routes,
+        *series_api.ROUTES,
         *IMPORT_ROUTES,
+        *proposals_api.ROUTES,
         Route("/batch", (BATCH,)),
         CHANGES_ROUTE,
     ),
-    schemas=imports_api.SCHEMAS,
+    schemas={**imports_api.SCHEMAS, **proposals_api.SCHEMAS},
 )
 # A REST root only describes the namespaces below it.
 ROOT: Final = Interface("", (), has_document=False)

@@ -30,6 +30,7 @@ from kalends.core.times import utc_now
 from kalends.fleet.storage.replica import Replica
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
+from kalends.proposals import jobs as proposals_jobs
 from kalends.series import jobs as series_jobs
 from kalends.settings import Settings
 from kalends.store import job_queue, problems
@@ -254,17 +255,7 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
                 # A record that cannot be published must not block the others.
                 log.exception("cannot publish overdue %s %s of site %s", row["kind"], row["id"], row["site_id"])
 
-    @periodic("17 * * * *", retry=RETRY)
-    async def empty_trash(timestamp: int) -> None:
-        await empty_old_trash(database, settings.trash_days)
-
-    @periodic("7 2 * * *", retry=RETRY)
-    async def extend_series(timestamp: int) -> None:
-        await series_jobs.extend_all(database, utc_now())
-
-    @periodic("41 3 * * *", former_name="forget_changes", retry=RETRY)
-    async def trim_change_logs(timestamp: int) -> None:
-        await trim_old_changes(database, settings.history_days)
+    register_maintenance(periodic, database, settings)
 
     @periodic("* * * * * */10", former_name="settle_places")
     async def update_event_locations(timestamp: int) -> None:
@@ -274,6 +265,28 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def retry_stalled_jobs(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER):
             await queue.job_manager.retry_job(job)
+
+
+def register_maintenance(
+    periodic: Callable[..., Callable[[Periodic], object]], database: Database, settings: Settings
+) -> None:
+    """Register the hourly and nightly tasks that need only the database."""
+
+    @periodic("17 * * * *", retry=RETRY)
+    async def empty_trash(timestamp: int) -> None:
+        await empty_old_trash(database, settings.trash_days)
+
+    @periodic("29 * * * *", retry=RETRY)
+    async def age_proposals(timestamp: int) -> None:
+        await proposals_jobs.age_proposals(database, utc_now())
+
+    @periodic("7 2 * * *", retry=RETRY)
+    async def extend_series(timestamp: int) -> None:
+        await series_jobs.extend_all(database, utc_now())
+
+    @periodic("41 3 * * *", former_name="forget_changes", retry=RETRY)
+    async def trim_change_logs(timestamp: int) -> None:
+        await trim_old_changes(database, settings.history_days)
 
 
 def register_purge(queue: App, database: Database, settings: Settings, replica: Replica | None) -> None:

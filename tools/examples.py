@@ -82,6 +82,7 @@ BATCH = {
     ],
     "atomic": True,
 }
+PROPOSED = {"title": "Seed swap", "start_date": "2027-04-18 10:00:00", "end_date": "2027-04-18 12:00:00"}
 IMPORT_SOURCE = {
     "kind": "ical",
     "name": "Town hall",
@@ -128,6 +129,13 @@ REQUESTS = {
     "decideImportRow": {"row": 3, "same": False},
     "undoImport": {},
     "discardImport": {},
+    "createProposal": {"values": PROPOSED, "guessed": ["end_date"], "source": "Poster at the station"},
+    "updateProposal": {"values": {**PROPOSED, "cost": "€4"}},
+    "returnProposal": {"comment": "Where does it take place?"},
+    "rejectProposal": {"reason": "duplicate"},
+    "acceptProposal": {},
+    "undoProposal": {},
+    "withdrawProposal": {},
     "runBatch": BATCH,
     "restoreEvent": RESTORE,
     "restoreVenue": RESTORE,
@@ -150,6 +158,7 @@ async def _record_examples(database_url: str) -> dict[str, Any]:
             auth = httpx.BasicAuth(LOGIN, PASSWORD)
             responses = await _record_responses(client, auth)
             await _record_import_responses(client, auth, responses, database_url)
+            await _record_proposal_responses(client, auth, responses)
             # Create the deleted tag again for the errors that need one.
             created = await client.post(f"{EXAMPLE_API}/tags", json={"name": TAG["name"]}, auth=auth)
             tag_id = created.json()["id"]
@@ -257,6 +266,30 @@ async def _record_import_responses(
     await send("deleteImportSource", "DELETE", source)
 
 
+async def _record_proposal_responses(
+    client: httpx.AsyncClient, auth: httpx.BasicAuth, responses: dict[str, Any]
+) -> None:
+    """Record the responses about proposals, in the order of one that is accepted after a question."""
+    root, path, etag = f"{EXAMPLE_EXTENSION}/proposals", "", ""
+    for method, name, action in (
+        ("POST", "createProposal", ""),
+        ("POST", "returnProposal", "/return"),
+        ("PATCH", "updateProposal", ""),
+        ("POST", "rejectProposal", "/reject"),
+        ("POST", "undoProposal", "/undo"),
+        ("POST", "acceptProposal", "/accept"),
+        ("GET", "readProposal", ""),
+        ("GET", "listProposals", None),
+    ):
+        url = root if action is None else f"{root}{path}{action}"
+        headers = {"If-Match": etag} if etag and method != "GET" else {}
+        response = await client.request(method, url, json=REQUESTS.get(name), auth=auth, headers=headers)
+        if not response.is_success:
+            raise SystemExit(f"{method} {url}: {response.status_code} {response.text}")
+        responses[name] = response.json()
+        path, etag = path or f"/{responses[name]['id']}", response.headers.get("etag", etag)
+
+
 async def _change_run(
     database_url: str, run_id: int, values: Mapping[LiteralString, Any], rows: Sequence[Mapping[str, Any]] = ()
 ) -> None:
@@ -304,6 +337,7 @@ async def _record_errors(
             await send("GET", f"/{kind}", params={"page": 9})
     await send("GET", f"{EXAMPLE_EXTENSION}/media/999", admin)
     await send("GET", f"{EXAMPLE_EXTENSION}/imports/sources/999", admin)
+    await send("GET", f"{EXAMPLE_EXTENSION}/proposals/019d0000-0000-7000-8000-000000000999", admin)
     await send("GET", "/nothing")
     await send("GET", "/", params={"namespace": "wp/v2"})
     await send("PUT", "/events")

@@ -165,13 +165,17 @@ def create_password(
     login: Login,
     name: Name,
     read_only: Annotated[bool, typer.Option("--read-only", help="Allow read requests only.")] = False,
+    proposals: Annotated[bool, typer.Option("--proposals", help="Allow reading and proposing changes.")] = False,
     site: SiteOption = "",
 ) -> None:
     """Create an application password and print it once."""
     from kalends.accounts.operations import user_accounts
 
     secret = runtime.run_in_transaction(
-        site, lambda tx: user_accounts.add_application_password(tx, login, name, read_only=read_only)
+        site,
+        lambda tx: user_accounts.add_application_password(
+            tx, login, name, read_only=read_only, may_propose=proposals
+        ),
     )
     if sys.stdout.isatty():
         typer.echo(f"Created the application password {name} of {login}. It is not shown again:", err=True)

@@ -146,7 +146,7 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
     async with api_request.transaction(writing=True) as tx:
         await _identify_writer(api_request, endpoint, tx)
         sent = await parse_body(api_request, endpoint, body)
-        if not needs_preparation(endpoint, sent):
+        if not needs_preparation(api_request, endpoint, sent):
             return await _write(api_request, endpoint, tx, sent)
     sent = await prepare_input(api_request, endpoint, tx.site, sent)
     return await _write_again(api_request, endpoint, sent)
@@ -259,6 +259,7 @@ def _make_context(
         upload=sent.upload,
         file=sent.file,
         fetched_images=sent.fetched_images,
+        stored_pictures=sent.stored_pictures,
         values=sent.values,
         record_id=record_id,
         slug=slug,

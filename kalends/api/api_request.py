@@ -23,6 +23,8 @@ from kalends.http.request import ApiRequest, RequestContext
 from kalends.http.router import Endpoint
 from kalends.media.adapters.library import FetchResult, Library, StoredImage
 from kalends.media.images import PendingFetch, find_unfetched
+from kalends.proposals import storage as proposals_storage
+from kalends.proposals.operations.proposal_decisions import accept_proposal
 from kalends.store.sites import Site
 
 # Larger bodies are parsed in a thread, because sanitizing long HTML takes time.
@@ -40,6 +42,7 @@ class OperationInput:
     fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
         default_factory=dict[str, FetchResult | InvalidValue]
     )
+    stored_pictures: Mapping[str, StoredImage] = field(default_factory=dict[str, StoredImage])
 
 
 async def read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -> OperationInput:
@@ -69,11 +72,16 @@ async def prepare_input(
     """Hash a write's event passwords and fetch its images. Both take time, so no transaction may be open."""
     await hash_new_passwords(site, sent.values)
     images = await fetch_images(api_request, site.id, find_image_urls(endpoint.kind, sent.values))
-    return replace(sent, fetched_images=images)
+    pictures = await store_pictures(api_request, site.id, find_accepted(api_request, endpoint, sent.values))
+    return replace(sent, fetched_images=images, stored_pictures=pictures)
 
 
-def needs_preparation(endpoint: Endpoint, sent: OperationInput) -> bool:
-    return bool(find_new_passwords(sent.values) or find_image_urls(endpoint.kind, sent.values))
+def needs_preparation(api_request: ApiRequest, endpoint: Endpoint, sent: OperationInput) -> bool:
+    return bool(
+        find_new_passwords(sent.values)
+        or find_image_urls(endpoint.kind, sent.values)
+        or find_accepted(api_request, endpoint, sent.values)
+    )
 
 
 def _reject_unread_body(endpoint: Endpoint, raw: RawParams) -> None:
@@ -86,7 +94,8 @@ def _reject_unread_body(endpoint: Endpoint, raw: RawParams) -> None:
 
 
 def require_writer(api_request: ApiRequest, endpoint: Endpoint) -> None:
-    if api_request.actor.read_only:
+    actor = api_request.actor
+    if actor.read_only and not (actor.may_propose and endpoint.accepts_proposals):
         raise errors.read_only()
     permissions.require_role(api_request.actor, endpoint.min_role)
     permissions.require_writer(api_request.actor, endpoint.kind)
@@ -173,6 +182,39 @@ def _collect_image_urls(kind: Kind, values: Mapping[str, Any], urls: dict[str, N
         for entry in linked if isinstance(linked, list) else [linked]:  # pyright: ignore[reportUnknownVariableType]
             if isinstance(entry, dict):
                 _collect_image_urls(linked_kind, entry, urls)  # pyright: ignore[reportUnknownArgumentType]
+
+
+# The pictures of proposals, which become images when an editor accepts them.
+
+
+def find_accepted(api_request: ApiRequest, endpoint: Endpoint, values: Mapping[str, Any]) -> list[str]:
+    """Return the IDs of the proposals that a request or the operations of a batch accept."""
+    writes = [(endpoint, api_request.path_params)]
+    for operation in values.get("operations", ()):
+        if isinstance(operation, BatchOperation) and isinstance(operation.target, BatchTarget):
+            writes.append((operation.target.endpoint, operation.target.path_params))
+    return [found["id"].lower() for called, found in writes if called.operation is accept_proposal]
+
+
+async def store_pictures(
+    context: RequestContext[Any], site_id: int, proposal_ids: list[str]
+) -> dict[str, StoredImage]:
+    """Store the files of waiting proposals' pictures, by proposal, before the site is locked."""
+    library = context.state.library
+    if library is None or not proposal_ids or permissions.rank(context.actor) < permissions.EDITOR:
+        return {}
+    async with context.transaction() as tx:
+        rows = await proposals_storage.find_pictures(tx, proposal_ids)
+    stored: dict[str, StoredImage] = {}
+    for row in rows:
+        async with library.limiter.slot((site_id, context.actor.user_id)), library.open_work_directory() as directory:
+            path = directory / "picture"
+            await asyncio.to_thread(path.write_bytes, row["content"])
+            try:
+                stored[row["id"]] = await library.store_image(site_id, path)
+            except InvalidValue as error:
+                raise errors.invalid_params({"image": errors.for_param("image", error.message)}) from error
+    return stored
 
 
 # A response header lists parameters that have no effect; `strict=1` rejects them instead.

@@ -143,15 +143,19 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         values: Mapping[str, Any] | None = None,
         *,
         record_id: int | None = None,
+        slug: str | None = None,
         revision: int | None = None,
         upload: StoredImage | None = None,
+        pictures: Mapping[str, StoredImage] | None = None,
     ) -> OperationContext:
         """Return the context for an operation. If `revision` is given, the record must still have this revision."""
         return replace(
             self.operation_context(tx, self.extension_prefix),
             values=values or {},
             record_id=record_id,
+            slug=slug,
             upload=upload,
+            stored_pictures=pictures or {},
             if_match=frozenset([revision]) if revision is not None else None,
         )
 
@@ -176,18 +180,23 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         raw: Mapping[str, Any],
         *,
         record_id: int | None = None,
+        slug: str | None = None,
         revision: int | None = None,
         params: Sequence[Param] | None = None,
+        pictures: Mapping[str, StoredImage] | None = None,
     ) -> Outcome:
         """Run an API write in a separate transaction.
 
-        `params` declares parameters that are not fields of the kind.
+        `params` declares parameters that are not fields of the kind. For a proposal, `slug` is its ID, `revision` its
+        version, and `pictures` the result of `store_pictures`.
         """
         values = read_params(params or kind.fields, dict(raw), update=record_id is not None)
         await hash_new_passwords(self.site, values)
         async with self.write() as tx:
             await tx.lock_site(self.actor.user_id)
-            context = self.make_context(tx, values, record_id=record_id, revision=revision)
+            context = self.make_context(
+                tx, values, record_id=record_id, slug=slug, revision=revision, pictures=pictures
+            )
             return await operation(kind, context)
 
 

@@ -14,10 +14,6 @@ from kalends.core.messages import gettext_noop as N_, translator
 from kalends.rendering.cards import STATE_LABELS
 from kalends.rendering.page_locale import PageLocale, make_page_locale
 
-# Parameters that are merged, chosen and shown together, as one field.
-GROUPS: Final = {"dates": ("start_date", "end_date", "timezone", "all_day"), "position": ("geo_lat", "geo_lng")}
-GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
-
 
 def _labels(*tables: Iterable[Field]) -> dict[str, str]:
     return {row.name: row.label for fields in tables for row in fields}
@@ -81,16 +77,6 @@ def make_locale(console_request: ConsoleRequest) -> PageLocale:
     """Return the user's language with the site's date formats."""
     language = console_request.language
     return make_page_locale(language, console_request.site.language, translator(language))
-
-
-def group_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, value in values.items():
-        if group := GROUP_OF.get(name):
-            fields.setdefault(group, {})[name] = value
-        else:
-            fields[name] = value
-    return fields
 
 
 def value_text(kind: Kind, name: str, value: Any, names: Names, locale: PageLocale) -> str:

@@ -22,6 +22,7 @@ ApiError                    an error response: code, status, message, data
        rest_unknown_site             no site is configured for this host    unknown_site
        rest-…-not-found              unknown record                         not_found
        import_not_found              unknown import source or run           import_not_found
+       proposal_not_found            unknown proposal                       proposal_not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
   405  rest_method_not_allowed       the path does not support the method   method_not_allowed
   408  rest_request_timeout          the body did not arrive in time        body_timeout
@@ -35,6 +36,9 @@ ApiError                    an error response: code, status, message, data
        import_state                  the run's status does not allow it     import_state
        import_unconfirmed            the plan needs confirmation            import_unconfirmed
        import_by_command             the source belongs to a move-in        import_by_command
+       rest_proposal_decided         the proposal's state does not allow it proposal_decided
+       rest_proposal_conflict        the editor must choose values          proposal_conflict
+       rest_proposal_final           the decision cannot be undone          proposal_final
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is already in the trash     in_trash
        series-is-in-trash            the event's series is in the trash     in_trash
@@ -42,8 +46,10 @@ ApiError                    an error response: code, status, message, data
   413  rest_body_too_large           the body exceeds the limit             too_large
   415  rest_unsupported_media_type   the body was not read                  unread_body
   422  rest_idempotency_mismatch     the key belongs to another request     key_reused
+  428  rest_precondition_required    a decision without If-Match            version_required
   429  rest_too_many_attempts        too many failed attempts               too_many_attempts
        rest_quota_exceeded           the account's daily limit              quota_exceeded
+       rest_too_many_proposals       the account's open proposals           too_many_proposals
        rest_too_many_writes          the user's earlier writes still wait   too_many_writes
   431  rest_head_too_large           the headers exceed the limit           head_too_large
   500  internal_server_error         an unexpected error                    internal_error
@@ -432,6 +438,46 @@ def import_unconfirmed(question: Message) -> ApiError:
 def import_by_command() -> ApiError:
     return ApiError(
         409, "import_by_command", "This source is a site that moves in. It is changed with `kalends import tec`."
+    )
+
+
+def proposal_not_found() -> ApiError:
+    return ApiError(404, "proposal_not_found", "There is no such proposal.")
+
+
+def proposal_decided(state: str) -> ApiError:
+    message = Message("This is not possible in the state “{state}” of the proposal.", state=state)
+    return ApiError(409, "rest_proposal_decided", message, data={"state": state})
+
+
+def proposal_conflict(conflicts: Mapping[str, object], revision: int) -> ApiError:
+    return ApiError(
+        409,
+        "rest_proposal_conflict",
+        Message(
+            "The event has changed since: {names}. Send `choices` for these fields, and `revision={revision}`.",
+            names=", ".join(conflicts),
+            revision=revision,
+        ),
+        data={"conflicts": conflicts, "revision": revision},
+    )
+
+
+def proposal_final(reason: Message) -> ApiError:
+    return ApiError(409, "rest_proposal_final", Message("The decision cannot be undone: {reason}", reason=reason))
+
+
+def too_many_proposals(limit: int) -> ApiError:
+    return ApiError(
+        429,
+        "rest_too_many_proposals",
+        Message("This account has {limit} open proposals; withdraw some, or wait for decisions.", limit=limit),
+    )
+
+
+def version_required() -> ApiError:
+    return ApiError(
+        428, "rest_precondition_required", "Send the ETag of what you decide on as If-Match: it may have changed."
     )
 
 

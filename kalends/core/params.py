@@ -369,16 +369,16 @@ def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool
     )
 
 
-def several_of(*choices: str) -> Type:
+def several_of(*choices: str, allow_empty: bool = False) -> Type:
     def read(value: object) -> list[str]:
         values = [str(entry).lower() for entry in read_list(value)]
         unknown = [entry for entry in values if entry not in choices]
-        if unknown or not values:
+        if unknown or not (values or allow_empty):
             suggestion = suggest(unknown[0], choices, CHOICE_SYNONYMS) if unknown else None
             raise InvalidValue("must be one or more of {values}.", values=", ".join(choices), suggestion=suggestion)
         return list(dict.fromkeys(values))
 
-    exact = {"type": "array", "items": {"type": "string", "enum": list(choices)}, "minItems": 1}
+    exact = {"type": "array", "items": {"type": "string", "enum": list(choices)}, "minItems": 0 if allow_empty else 1}
     return Type({"type": "string"}, read, accepts_lists=True, exact_schema=exact)
 
 

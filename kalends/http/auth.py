@@ -99,7 +99,8 @@ async def authenticate_session(context: "RequestContext[Any]", tx: Transaction) 
 
 
 def _make_actor(credential: user_tables.Credential) -> Actor:
-    return Actor(credential.user_id, credential.role, credential.login, credential.read_only)
+    password = (credential.read_only, credential.may_propose, credential.name)
+    return Actor(credential.user_id, credential.role, credential.login, *password)
 
 
 def _account_subject(login: str, candidates: list[user_tables.Credential]) -> str:
@@ -247,7 +248,9 @@ async def admit_password(context: "RequestContext[Any]", values: Mapping[str, An
 
 def find_new_passwords(values: Mapping[str, Any]) -> set[str]:
     """Return the event passwords that a write or batch sets."""
-    writes = [values, *[operation.values for operation in values.get("operations", ())]]
+    bodies = [values, *[operation.values for operation in values.get("operations", ())]]
+    # An accepted proposal has the parameters of the event in `values`.
+    writes = [*bodies, *[nested for body in bodies if isinstance(nested := body.get("values"), dict)]]
     return {password for write in writes if isinstance(password := write.get("new_password"), str) and password}
 
 

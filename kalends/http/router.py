@@ -68,6 +68,7 @@ class Endpoint:
     read_input: ReadInput | None = None  # reads the body; if None, the body contains parameters
     respond: Respond | None = None  # makes the response if the outcome is a file
     min_role: int = 0  # minimum role of callers, unless the kind determines it
+    accepts_proposals: bool = False  # whether passwords with `may_propose` may call it
     file_types: tuple[str, ...] = ()  # content types of a file response
     is_preview: bool = False  # takes a write's parameters, but only reads, without locking the site
 
@@ -127,9 +128,14 @@ class Route:
 
 
 def locate(path_params: dict[str, str]) -> tuple[int | None, str | None]:
-    """Return the ID or slug in a path. Ignore leading zeros. Return 0 for a number that is too large for an ID."""
+    """Return the ID or slug in a path. Ignore leading zeros. Return 0 for a number that is too large for an ID.
+
+    The UUID of a proposal takes the place of a slug.
+    """
     if "id" not in path_params:
         return None, path_params.get("slug")
+    if not path_params["id"].isdecimal():
+        return None, path_params["id"].lower()
     digits = path_params["id"].lstrip("0") or "0"
     return (int(digits) if len(digits) <= MAX_ID_DIGITS else 0), None
 

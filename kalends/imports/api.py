@@ -21,6 +21,7 @@ from kalends.api.description.schema_types import (
     TEXT,
     Schema,
     array,
+    nullable,
     record,
     ref,
     with_description,
@@ -212,10 +213,6 @@ EXPORT_ROUTES: Final = tuple(Route(f"/{kind.name}/export", (_export(kind),)) for
 # JSON Schemas for import responses.
 
 
-def _nullable(schema: Schema, description: str) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}], "description": description}
-
-
 def _choice(values: tuple[str, ...], description: str) -> Schema:
     return {"type": "string", "enum": list(values), "description": description}
 
@@ -227,10 +224,10 @@ SOURCE: Final = record(
         "kind": _choice((*requests.KINDS, "tec"), N_("tec: a site that moves in, which only commands can start")),
         "name": TEXT,
         "url": with_description(TEXT, N_("Where to fetch the source; empty for uploaded files")),
-        "interval": _nullable(NON_NEGATIVE, N_("Minutes between two fetches; null: only on request")),
-        "owner": _nullable(ID, N_("The user whose rights apply; null: the account was deleted")),
+        "interval": nullable(NON_NEGATIVE, N_("Minutes between two fetches; null: only on request")),
+        "owner": nullable(ID, N_("The user whose rights apply; null: the account was deleted")),
         "default_status": _choice(requests.STATUSES, N_("The status for new events that have none in the source")),
-        "default_category": _nullable(ID, N_("The category for new events")),
+        "default_category": nullable(ID, N_("The category for new events")),
         "authority": _choice(requests.AUTHORITIES, N_("Which value counts if both sides have changed a field")),
         "timezone": with_description(TEXT, N_("The time zone for times that have none in the source")),
         "columns": {
@@ -243,11 +240,11 @@ SOURCE: Final = record(
         "organizer_emails": FLAG,
         "state": _choice((*requests.STATES, "closed"), N_("Only active sources are fetched at their interval")),
         "created_utc": DATETIME,
-        "next_run_utc": _nullable(DATETIME, N_("When the source is fetched next")),
-        "last_success_utc": _nullable(DATETIME, N_("When the source was last read without an error")),
+        "next_run_utc": nullable(DATETIME, N_("When the source is fetched next")),
+        "last_success_utc": nullable(DATETIME, N_("When the source was last read without an error")),
         "failures": with_description(NON_NEGATIVE, N_("Failed runs since the last success")),
-        "last_run": _nullable(ID, N_("The ID of the last run")),
-        "file": _nullable(
+        "last_run": nullable(ID, N_("The ID of the last run")),
+        "file": nullable(
             record({"name": TEXT, "size": NON_NEGATIVE, "uploaded_utc": DATETIME}),
             N_("The file that was uploaded last"),
         ),
@@ -257,23 +254,23 @@ RUN: Final = record(
     {
         "id": ID,
         "source": ID,
-        "user": _nullable(ID, N_("The user who started the run; null: the schedule of the source")),
-        "undoes": _nullable(ID, N_("The run that this one undoes")),
+        "user": nullable(ID, N_("The user who started the run; null: the schedule of the source")),
+        "undoes": nullable(ID, N_("The run that this one undoes")),
         "state": _choice(requests.RUN_STATES, N_("planning and applying are work of the worker")),
         "started_utc": DATETIME,
-        "planned_utc": _nullable(DATETIME, N_("When the plan was complete")),
-        "finished_utc": _nullable(DATETIME, N_("When the plan was applied or discarded")),
+        "planned_utc": nullable(DATETIME, N_("When the plan was complete")),
+        "finished_utc": nullable(DATETIME, N_("When the plan was applied or discarded")),
         "counts": {
             "type": "object",
             "additionalProperties": NON_NEGATIVE,
             "description": N_("The number of rows by action, and of those that were applied"),
         },
         "progress": record({"done": NON_NEGATIVE, "total": NON_NEGATIVE}),
-        "failure": _nullable(TEXT, N_("Why the run failed")),
+        "failure": nullable(TEXT, N_("Why the run failed")),
         "warnings": with_description(TEXTS, N_("Why a person should look at the plan")),
-        "question": _nullable(TEXT, N_("What has to be confirmed before the plan is applied")),
-        "first_revision": _nullable(NON_NEGATIVE, N_("The first revision that the run wrote")),
-        "last_revision": _nullable(NON_NEGATIVE, N_("The last revision that the run wrote")),
+        "question": nullable(TEXT, N_("What has to be confirmed before the plan is applied")),
+        "first_revision": nullable(NON_NEGATIVE, N_("The first revision that the run wrote")),
+        "last_revision": nullable(NON_NEGATIVE, N_("The last revision that the run wrote")),
     }
 )
 CHANGE: Final = record(
@@ -290,7 +287,7 @@ EVENT: Final = record(
         "end_date": {"type": ["string", "null"]},
         "all_day": FLAG,
         "event_status": TEXT,
-        "dates": _nullable(NON_NEGATIVE, N_("The number of dates; null: without an end")),
+        "dates": nullable(NON_NEGATIVE, N_("The number of dates; null: without an end")),
     }
 )
 ROW: Final = record(
@@ -301,13 +298,13 @@ ROW: Final = record(
         "identity": with_description(TEXT, N_("The UID of the event in the source")),
         "recurrence_id": TEXT,
         "title": TEXT,
-        "event": _nullable(EVENT, N_("When an event or a series takes place, as the source says")),
-        "record": _nullable(ID, N_("The ID of the record")),
+        "event": nullable(EVENT, N_("When an event or a series takes place, as the source says")),
+        "record": nullable(ID, N_("The ID of the record")),
         "changes": {"type": "object", "additionalProperties": CHANGE, "description": N_("The changed fields")},
         "reasons": with_description(TEXTS, N_("Why the row was rejected or waits, and what is lost")),
-        "line": _nullable(NON_NEGATIVE, N_("The line or row of the input")),
+        "line": nullable(NON_NEGATIVE, N_("The line or row of the input")),
         "state": _choice(requests.ROW_STATES, N_("waiting: the row is applied only if it is named")),
-        "revision": _nullable(NON_NEGATIVE, N_("The revision of the record after the row was applied")),
+        "revision": nullable(NON_NEGATIVE, N_("The revision of the record after the row was applied")),
     }
 )
 NEXT: Final[Schema] = {"type": ["integer", "null"]}

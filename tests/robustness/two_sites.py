@@ -16,6 +16,7 @@ from kalends.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
 from tests.console.console_rows import add_console_rows
 from tests.robustness.import_rows import FOREIGN_IMPORT, SHARED_IMPORT, add_import_rows
+from tests.robustness.proposal_rows import FOREIGN_PROPOSAL, SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
 
 API_PATH = f"/api/{INTERFACE.namespace}"
@@ -36,6 +37,10 @@ ACTION_PARAMS: dict[str, dict[str, Any]] = {
     "detach": {},
     "decide": {"row": 1, "same": True},
     "follow": {},
+    "proposals": {"values": {"title": "written by betaword", **DATES}},
+    "accept": {},
+    "return": {"comment": "written by betaword"},
+    "reject": {"reason": "other"},
 }
 NEW_IMPORT = {"kind": "ical"}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
@@ -148,7 +153,9 @@ async def fill_two_sites(database_url: str) -> SitePair:
             connection.execute("INSERT INTO site_styles VALUES (%s, %s)", [site, f".{word} {{ color: red }}"])
             add_console_rows(connection, site, 1, word)
             add_import_rows(connection, site, SHARED_IMPORT, word)
+            add_proposal_rows(connection, site, SHARED_PROPOSAL, word)
         add_import_rows(connection, 1, FOREIGN_IMPORT, "alphaword")
+        add_proposal_rows(connection, 1, FOREIGN_PROPOSAL, "alphaword")
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)
@@ -187,7 +194,7 @@ class IsolationRequest:
         if not self.is_write or self.method == "DELETE" or self.path.endswith("/restore"):
             return None
         directory, _, name = self.path.rpartition("/")
-        if name in ACTION_PARAMS and directory != EXTENSION_PATH:
+        if name in ACTION_PARAMS and (directory != EXTENSION_PATH or name == "proposals"):
             return ACTION_PARAMS[name]
         if "/imports" in self.path:
             return {"name": f"written by betaword at {self.path}", **(NEW_IMPORT if name == "sources" else {})}
@@ -218,9 +225,11 @@ def all_requests(pair: SitePair) -> list[IsolationRequest]:
 def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[IsolationRequest]:
     kind = route.pattern.split("/")[1]
     for foreign in (False, True):
-        record_id = pair.a.own_ids.get(kind) if foreign else pair.a.ids.get(kind)
+        record_id: Any = pair.a.own_ids.get(kind) if foreign else pair.a.ids.get(kind)
         if kind == "imports":
             record_id = FOREIGN_IMPORT if foreign else SHARED_IMPORT
+        if kind == "proposals":
+            record_id = FOREIGN_PROPOSAL if foreign else SHARED_PROPOSAL
         if kind == "media":
             record_id = FOREIGN_IMAGE if foreign else SHARED_IMAGE
         slug = pair.a.own_slugs.get(kind) if foreign else "shared-too"

@@ -11,7 +11,11 @@ NOT_IMPORTED = (
     *("login_failures", "idempotency", "daily_records", "orphan_files", "site_hosts"),
 )
 # Columns that differ between the two sites.
-DIFFERENT = {"sites": ["id", "secret", "base_url", "logo_url"], "users": ["password_hash"]}
+DIFFERENT = {
+    "sites": ["id", "secret", "base_url", "logo_url"],
+    "users": ["password_hash"],
+    "proposals": ["token_hashes"],
+}
 # Hashes of passwords, and texts that contain them, are replaced by a marker.
 HASHES = {"events": ["password_hash"], "series": ["template", "content_changes"], "import_items": ["stored_values"]}
 EMPTY_COUNTERS = {

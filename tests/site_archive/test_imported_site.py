@@ -46,7 +46,7 @@ def test_archives_contain_no_credentials(
 
 
 def test_archive_without_accounts_contains_no_persons(archives: Callable[[bool], Path]) -> None:
-    private = ("editor@example.org", "Ada L.", "Unfinished", "administrator")
+    private = ("editor@example.org", "Ada L.", "Unfinished", "administrator", "rosaword")
     without, with_accounts = read_all(archives(False)).decode(), read_all(archives(True)).decode()
     assert [word for word in private if word in without] == []
     assert [word for word in private if word not in with_accounts] == []

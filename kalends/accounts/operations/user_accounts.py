@@ -122,7 +122,10 @@ async def end_all_sessions(tx: Transaction, user_id: int) -> None:
     await session_tables.remove_tokens(tx, user_id)
 
 
-async def add_application_password(tx: Transaction, login: str, name: str, *, read_only: bool = False) -> str:
+async def add_application_password(
+    tx: Transaction, login: str, name: str, *, read_only: bool = False, may_propose: bool = False
+) -> str:
+    """Add a password and return it. One that `may_propose` is read-only, but may send proposals."""
     user_id = await require_user(tx, login)
     name = parse_argument("NAME", lambda text: clean_plain(text, 100), name)
     if not name or name in [row["name"] for row in await user_tables.list_application_passwords(tx, user_id)]:
@@ -130,7 +133,9 @@ async def add_application_password(tx: Transaction, login: str, name: str, *, re
         raise InvalidArgument("NAME", Message(problem, login=login))
     password = credentials.new_application_password()
     password_hash = credentials.hash_application_password(tx.site.secret, password)
-    await user_tables.add_application_password(tx, user_id, name, password_hash, read_only=read_only)
+    await user_tables.add_application_password(
+        tx, user_id, name, password_hash, read_only=read_only or may_propose, may_propose=may_propose
+    )
     return password
 
 

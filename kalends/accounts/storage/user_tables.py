@@ -29,6 +29,8 @@ class Credential:
     password_id: UUID
     hash: bytes
     read_only: bool
+    may_propose: bool
+    name: str
 
 
 Failures = dict[str, tuple[float, datetime]]  # number of failed logins and time of the last one, by subject
@@ -44,7 +46,8 @@ async def find_credentials(
     """
     query = """
         WITH found AS (
-            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
+            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only,
+                p.may_propose, p.name
             FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
             WHERE u.site_id = ? AND u.disabled_at IS NULL
                 AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?)))
@@ -58,14 +61,14 @@ async def find_credentials(
         SELECT * FROM found FULL JOIN failures ON false
     """
     rows = await tx.fetch_all(Sql(query, tx.site.id, login, login, tx.site.id, subjects, prefixes))
-    passwords = [Credential(*list(row.values())[:6]) for row in rows if row["password_id"] is not None]
+    passwords = [Credential(*list(row.values())[:8]) for row in rows if row["password_id"] is not None]
     return passwords, {row["subject"]: (row["count"], row["counted_at"]) for row in rows if row["subject"]}
 
 
 async def find_credential(tx: Transaction, password_id: UUID) -> Credential | None:
     """Return an application password, or None if it was revoked or its user is disabled."""
     query = """
-        SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
+        SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only, p.may_propose, p.name
         FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
         WHERE p.site_id = ? AND p.id = ? AND u.disabled_at IS NULL
     """
@@ -313,10 +316,11 @@ async def list_application_passwords(tx: Transaction, user_id: int) -> list[Reco
 
 
 async def add_application_password(
-    tx: Transaction, user_id: int, name: str, password_hash: bytes, *, read_only: bool
+    tx: Transaction, user_id: int, name: str, password_hash: bytes, *, read_only: bool, may_propose: bool = False
 ) -> None:
     values: dict[LiteralString, object] = {"user_id": user_id, "name": name, "hash": password_hash}
-    await record_tables.add(tx, "application_passwords", {**values, "read_only": read_only})
+    rights: dict[LiteralString, object] = {"read_only": read_only, "may_propose": may_propose}
+    await record_tables.add(tx, "application_passwords", {**values, **rights})
 
 
 async def remove_application_password(tx: Transaction, user_id: int, name: str) -> bool:

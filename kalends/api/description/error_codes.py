@@ -38,6 +38,7 @@ NAMESPACE = ErrorCode(404, "rest_invalid_namespace", N_("Unknown namespace."))
 SITE = ErrorCode(404, "rest_unknown_site", N_("No site is configured for the requested host."))
 NOT_FOUND = ErrorCode(404, "rest-*-not-found", N_("There is no such record."))
 IMPORT_NOT_FOUND = ErrorCode(404, "import_not_found", N_("There is no such source or run."))
+PROPOSAL_NOT_FOUND = ErrorCode(404, "proposal_not_found", N_("There is no such proposal."))
 NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page number exceeds the number of pages."))
 METHOD = ErrorCode(
     405, "rest_method_not_allowed", N_("The path does not support the method; `Allow` lists the supported ones.")
@@ -57,6 +58,15 @@ IMPORT_BUSY = ErrorCode(409, "import_busy", N_("A run of the source is being pla
 IMPORT_STATE = ErrorCode(409, "import_state", N_("This is not possible in the run’s current state."))
 IMPORT_UNCONFIRMED = ErrorCode(409, "import_unconfirmed", N_("The plan asks a question; send `confirm`."))
 IMPORT_BY_COMMAND = ErrorCode(409, "import_by_command", N_("The source is a site that moves in; commands change it."))
+PROPOSAL_DECIDED = ErrorCode(
+    409, "rest_proposal_decided", N_("This is not possible in the proposal’s current state, `data.state`.")
+)
+PROPOSAL_CONFLICT = ErrorCode(
+    409,
+    "rest_proposal_conflict",
+    N_("Others have changed the same fields; `data.conflicts` has all values. Send `choices` and `revision`."),
+)
+PROPOSAL_FINAL = ErrorCode(409, "rest_proposal_final", N_("The decision can no longer be undone."))
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
 IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is already in the trash."))
@@ -75,6 +85,8 @@ MEDIA_TYPE = ErrorCode(
 )
 HEAD = ErrorCode(431, "rest_head_too_large", N_("The request headers are too large."))
 KEY_REUSED = ErrorCode(422, "rest_idempotency_mismatch", N_("The Idempotency-Key was used for a different request."))
+VERSION_REQUIRED = ErrorCode(428, "rest_precondition_required", N_("A decision requires `If-Match`."))
+TOO_MANY_PROPOSALS = ErrorCode(429, "rest_too_many_proposals", N_("The account has too many open proposals."))
 TOO_MANY_ATTEMPTS = ErrorCode(
     429, "rest_too_many_attempts", N_("Too many failed attempts; `Retry-After` says how long to wait.")
 )
@@ -98,16 +110,17 @@ BATCH: Final = tuple(
         "rest_batch_failed",
         N_("An operation of the batch failed and nothing was written; `data.error` gives the reason."),
     )
-    for status in (400, 401, 403, 404, 405, 409, 410, 412, 429)
+    for status in (400, 401, 403, 404, 405, 409, 410, 412, 428, 429)
 )
 # The description lists codes with the same status in this order.
 ERROR_CODES: Final = (
     MISSING, INVALID, JSON, FORM, HOST, HEADER, TERM_EXISTS, TOO_MANY, CREDENTIALS, SIGN_IN, FORBIDDEN,
     READ_ONLY, CROSS_SITE, NOT_ACCESSIBLE, NO_LONGER, PROTECTED, NO_ROUTE, NAMESPACE, SITE, NOT_FOUND,
-    IMPORT_NOT_FOUND, NO_PAGE, METHOD, TIMEOUT, RUNNING, OVERRIDES_LOST, UNDO_CONFLICTS, SLOT_TAKEN,
-    IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND, IN_USE, CONFLICT, IN_TRASH,
-    SERIES_IN_TRASH, EXPIRED, PRECONDITION, TOO_LARGE, MEDIA_TYPE, HEAD, KEY_REUSED, TOO_MANY_ATTEMPTS, QUOTA,
-    TOO_MANY_WRITES, INTERNAL_ERROR, BUSY, OUTCOME_UNKNOWN, FULL, *BATCH,
+    IMPORT_NOT_FOUND, PROPOSAL_NOT_FOUND, NO_PAGE, METHOD, TIMEOUT, RUNNING, OVERRIDES_LOST, UNDO_CONFLICTS,
+    SLOT_TAKEN, IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND, PROPOSAL_DECIDED, PROPOSAL_CONFLICT,
+    PROPOSAL_FINAL, IN_USE, CONFLICT, IN_TRASH, SERIES_IN_TRASH, EXPIRED, PRECONDITION, TOO_LARGE, MEDIA_TYPE, HEAD,
+    KEY_REUSED, VERSION_REQUIRED, TOO_MANY_ATTEMPTS, TOO_MANY_PROPOSALS, QUOTA, TOO_MANY_WRITES,
+    INTERNAL_ERROR, BUSY, OUTCOME_UNKNOWN, FULL, *BATCH,
 )  # fmt: skip
 COMMON_ERRORS: Final = (CREDENTIALS, HOST, HEAD, SITE, TOO_MANY_ATTEMPTS, INTERNAL_ERROR, BUSY)
 ROUTE_ERRORS: Final = (*COMMON_ERRORS, INVALID, FORM, TIMEOUT, TOO_LARGE)
@@ -280,7 +293,8 @@ ABOUT_LANGUAGE: Final = N_(
 )
 EXTENSION_TITLE: Final = N_("Kalends extensions")
 ABOUT_EXTENSION: Final = N_(
-    "Kalends extensions: images, record history and restore, series, imports, and changes since a revision."
+    "Kalends extensions: images, record history and restore, series, imports, proposals, and changes since a "
+    "revision."
 )
 EXTENSION_NOTE: Final = N_("Kalends extension.")
 INDEX: Final = N_("List the routes and their parameters")
@@ -296,6 +310,7 @@ TAGS: Final = {
     "changes": N_("Changes"),
     "batch": N_("Batches"),
     "imports": N_("Imports"),
+    "proposals": N_("Proposals"),
     "interface": N_("API"),
 }
 # Summaries by operation ID.
@@ -358,6 +373,15 @@ SUMMARIES: Final = {
     "readMedia": N_("Read an image"),
     "updateMedia": N_("Update an image; omitted fields stay unchanged"),
     "deleteMedia": N_("Delete an image permanently; fails while it is in use"),
+    "listProposals": N_("List proposals by start: all for editors, otherwise one’s own"),
+    "createProposal": N_("Propose an event, or a change of one; nothing happens until an editor accepts it"),
+    "readProposal": N_("Read a proposal"),
+    "updateProposal": N_("Change a proposal that waits or was returned; it waits again"),
+    "withdrawProposal": N_("Withdraw a proposal"),
+    "acceptProposal": N_("Accept a proposal: create or change its event"),
+    "returnProposal": N_("Send a proposal back with a comment"),
+    "rejectProposal": N_("Reject a proposal"),
+    "undoProposal": N_("Undo a decision; the proposal waits again"),
     "listImportSources": N_("List the sources of imports"),
     "createImportSource": N_("Create a source of imports"),
     "readImportSource": N_("Read a source of imports"),

@@ -51,6 +51,10 @@ def with_description(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description}
 
 
+def nullable(schema: Schema, description: str) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}], "description": description}
+
+
 def extension(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description, "x-extension": True}
 

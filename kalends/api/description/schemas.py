@@ -526,6 +526,18 @@ _ERROR_DATA: Final[dict[str, tuple[Schema, Schema]]] = {
     "rest_media_in_use": ({"const": 409}, {"used_by": array(record({"kind": TEXT, "id": ID}))}),
     "series_overrides_lost": ({"const": 409}, {"dates": OWN_FIELDS}),
     "series_undo_conflicts": ({"const": 409}, {"dates": OWN_FIELDS}),
+    "rest_proposal_decided": ({"const": 409}, {"state": TEXT}),
+    "rest_proposal_conflict": (
+        {"const": 409},
+        {
+            "conflicts": {
+                "type": "object",
+                "additionalProperties": record({"base": ANY, "record": ANY, "proposal": ANY}),
+                "description": N_("By field: the value that the sender saw, the record’s and the proposed one"),
+            },
+            "revision": NON_NEGATIVE,
+        },
+    ),
     "rest_history_expired": ({"const": 410}, {"oldest": NON_NEGATIVE}),
 }
 ERRORS: Final[Schema] = {

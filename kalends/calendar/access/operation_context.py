@@ -43,6 +43,8 @@ class OperationContext:
     fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
         default_factory=dict[str, FetchResult | InvalidValue]
     )
+    # Stored files of the pictures of accepted proposals, by proposal.
+    stored_pictures: Mapping[str, StoredImage] = field(default_factory=dict[str, StoredImage])
     file: UploadedFile | None = None  # the import file
     # The revisions that If-Match accepts; None if the header is absent.
     if_match: frozenset[int] | None = None

@@ -72,6 +72,8 @@ class Actor:
     role: str = "anonymous"
     login: str = ""
     read_only: bool = False  # signed in with a read-only password
+    may_propose: bool = False  # whether a read-only password may send proposals
+    program: str = ""  # name of the application password
 
 
 ANONYMOUS_ACTOR = Actor()

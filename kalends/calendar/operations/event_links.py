@@ -109,6 +109,24 @@ async def _resolve_post(
     written: tuple[Mapping[str, Any], Row | None],
 ) -> int:
     """Return the ID of a venue or organizer. `written` holds the arguments and the row of the event to write."""
+    arguments = await read_linked(link, kind, context, entry)
+    if isinstance(arguments, int):
+        return arguments
+    permissions.require_writer(context.actor, kind)
+    event = build_write_context(context, *written, record_id=0)
+    if "status" in arguments or resolve_publication(event)[0] == "publish":
+        return await find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
+    # If the event is not public, a new venue or organizer stays a draft until the event is published. The author of
+    # the event owns the draft, so the same person can edit both.
+    author = event.arguments.get("author", event.row["author_id"] if event.row else event.user_id)
+    identical_id = await find_identical(kind, context, arguments, draft_of=author)
+    return identical_id or await add_record(kind, context, {"author": author, **arguments, "status": "draft"})
+
+
+async def read_linked(
+    link: Link, kind: Kind, context: OperationContext, entry: int | dict[str, Any]
+) -> int | dict[str, Any]:
+    """Return the ID of a venue or organizer that the caller may see, or the parsed parameters of a new one."""
     if isinstance(entry, dict) and "id" in entry:
         entry = _parse_entry_id(link, entry["id"])
     if isinstance(entry, int):
@@ -120,18 +138,9 @@ async def _resolve_post(
         raise errors.missing_name(link.param, kind.title_param)
     try:
         # Sanitizing long texts would block the event loop.
-        arguments = await asyncio.to_thread(read_params, kind.fields, entry)
+        return await asyncio.to_thread(read_params, kind.fields, entry)
     except ApiError as error:
         raise errors.invalid_params({link.param: errors.for_param(link.param, error.message)}) from error
-    permissions.require_writer(context.actor, kind)
-    event = build_write_context(context, *written, record_id=0)
-    if "status" in arguments or resolve_publication(event)[0] == "publish":
-        return await find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
-    # If the event is not public, a new venue or organizer stays a draft until the event is published. The author of
-    # the event owns the draft, so the same person can edit both.
-    author = event.arguments.get("author", event.row["author_id"] if event.row else event.user_id)
-    identical_id = await find_identical(kind, context, arguments, draft_of=author)
-    return identical_id or await add_record(kind, context, {"author": author, **arguments, "status": "draft"})
 
 
 def _parse_entry_id(link: Link, value: object) -> int:
@@ -164,10 +173,26 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
 
     If the caller may not create terms, raise for a category, but return None for a tag: the tag is then ignored.
     """
+    term_id, name = await find_term(link, kind, context, entry)
+    if term_id is not None:
+        return term_id
+    if permissions.may_name_new_terms(context.actor):
+        return await add_record(kind, context, {"name": name})
+    if kind is TAGS:
+        return None  # Saving the event matters more than the tag, and a draft must not create public terms.
+    requirement = permissions.naming_message()
+    message = Message("{name} does not exist yet, and creating it {requirement}", name=name, requirement=requirement)
+    raise permissions.permission_error(context.actor, message, data={"params": {link.param: name}})
+
+
+async def find_term(
+    link: Link, kind: Kind, context: OperationContext, entry: int | str
+) -> tuple[int, str] | tuple[None, str]:
+    """Return the ID of a term, given by ID, slug or name; None and the cleaned name if the name is unknown."""
     if isinstance(entry, int):
         if not await _fetch_rows(kind, context, Sql("r.id = ?", entry)):
             raise errors.unknown_ids(link.param, kind.name, str(entry))
-        return entry
+        return entry, ""
     try:
         name = clean_name(entry)
     except errors.InvalidValue as error:
@@ -182,16 +207,7 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
             *(normalize_lookup(entry), fold(name), normalize_lookup(entry)),
         ),
     )
-    if rows:
-        term_id: int = rows[0]["id"]
-        return term_id
-    if permissions.may_name_new_terms(context.actor):
-        return await add_record(kind, context, {"name": name})
-    if kind is TAGS:
-        return None  # Saving the event matters more than the tag, and a draft must not create public terms.
-    requirement = permissions.naming_message()
-    message = Message("{name} does not exist yet, and creating it {requirement}", name=name, requirement=requirement)
-    raise permissions.permission_error(context.actor, message, data={"params": {link.param: name}})
+    return (rows[0]["id"], name) if rows else (None, name)
 
 
 # For pages: the names of records that parameters refer to by ID ------------------------------

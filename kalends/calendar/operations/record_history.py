@@ -104,12 +104,28 @@ async def list_changes_since(tx: Transaction, kind: Kind, record_id: int, revisi
     """Return the changes to undo, newest first. Raise if the log does not reach back to the revision."""
     if revision < tx.site.trimmed_revision:
         raise errors.expired(tx.site.trimmed_revision)
-    if revision > tx.site.revision:
+    if revision > _latest_revision(tx):
         raise errors.invalid("revision", "is newer than the latest revision.")
-    changes = await history_tables.list_record_changes(tx, kind.name, record_id, after=revision)
+    changes = await list_edits(tx, kind, record_id, revision)
     if any(change["action"] == "create" for change in changes):
         raise errors.invalid("revision", "is older than the record.")
     return changes
+
+
+async def list_edits(tx: Transaction, kind: Kind, record_id: int, after: int) -> list[Any]:
+    """Return a record's edits since a revision, newest first, with those that this transaction has not logged yet."""
+    names = {"user_id": tx.changes.user_id if tx.has_lock else None, "display_name": "", "login": ""}
+    unlogged = [
+        {"revision": change.revision, "action": change.action, "before": change.before, **names}
+        for change in reversed(tx.changes.entries if tx.has_lock else ())
+        if (change.kind, change.record_id, change.is_derived) == (kind.name, record_id, False)
+        and change.revision > after
+    ]
+    return [*unlogged, *await history_tables.list_record_changes(tx, kind.name, record_id, after=after)]
+
+
+def _latest_revision(tx: Transaction) -> int:
+    return tx.changes.revision if tx.has_lock else tx.site.revision
 
 
 async def write_back(kind: Kind, context: OperationContext, row: Row, columns: dict[str, Any]) -> None:
@@ -183,12 +199,12 @@ async def read_versions(kind: Kind, context: OperationContext, base_revision: in
     """Read both versions. Raise ApiError if the caller may not edit the record."""
     row = await fetch_editable_row(kind, context)
     tx = context.transaction
-    changes = await history_tables.list_record_changes(tx, kind.name, row["id"], after=base_revision)
+    changes = await list_edits(tx, kind, row["id"], base_revision)
     columns = decode_columns(encode_columns(dict(row)))
     base = dict(columns)
     for change in changes:  # newest first
         base.update(decode_columns(change["before"]))
-    is_known = tx.site.trimmed_revision <= base_revision <= tx.site.revision
+    is_known = tx.site.trimmed_revision <= base_revision <= _latest_revision(tx)
     users = tuple(dict.fromkeys(name for change in changes if (name := change["display_name"] or change["login"])))
     return Versions(_read(kind, base) if is_known else None, _read(kind, columns), row["revision"], users)
 

@@ -12,6 +12,7 @@ from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.series_kind import CONTENT_FIELDS, TIMES
 from kalends.calendar.operations.site_options import MEDIA_PATH, SITE_KEYS
+from kalends.core.credentials import is_uuid
 from kalends.core.errors import InvalidValue
 from kalends.core.image_types import BY_EXTENSION, BY_MIME, is_file_name, read_key
 from kalends.core.messages import find_language
@@ -54,6 +55,8 @@ TYPES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "timestamp without time zone": (_matches(_TIMESTAMP), "a time such as 2027-04-01T19:30:00"),
     "bytea": (_matches(r"\\x([0-9a-f]{2})*"), r"bytes such as \x00ff"),
     "jsonb": (lambda value: value is not None, "a value"),
+    "uuid": (lambda value: isinstance(value, str) and is_uuid(value), "a UUID"),
+    "date": (_matches(_DATE), "a date such as 2027-04-01"),
 }
 
 
@@ -150,6 +153,10 @@ def _read_path(value: str) -> Any:
     return _read_line(value)
 
 
+def _read_language(value: str) -> str:
+    return (value and find_language(value)) or ""
+
+
 def _rules_of_kind(kind: Kind) -> dict[str, Rule]:
     columns = {param.name: param.name for param in kind.fields if param.name not in _NOT_TEXTS}
     if kind.title_param != "name":  # Terms have a `name` column, other records a `title` column.
@@ -185,7 +192,13 @@ RULES: Final[Mapping[str, Rules]] = {
         "login": read_login,
         "email": read_email,
         "display_name": lambda value: clean_plain(value, 100),
-        "language": lambda value: (value and find_language(value)) or "",
+        "language": _read_language,
+    },
+    "submitters": {"email": read_email, "language": _read_language},
+    "proposals": {
+        "values": _require(lambda value: isinstance(value, dict), "must be an object."),
+        "submitter_name": lambda value: clean_plain(value, 100),
+        "program": lambda value: clean_plain(value, 100),
     },
     "sites": {
         **{name: SITE_KEYS[name] for name in ("name", "timezone", "language", "currency_symbol", "currency_code")},

@@ -184,6 +184,9 @@ TABLES: Final = (
     Table("import_rows"),
     Table("drafts", is_personal=True),
     Table("saved_filters", is_personal=True),
+    Table("submitters", is_personal=True),
+    Table("proposals", left_out=frozenset({"token_hashes"}), is_personal=True),
+    Table("proposal_pictures", is_personal=True),
 )
 LEFT_OUT_TABLES: Final[Mapping[str, str]] = {
     "site_hosts": "in the manifest",

@@ -11,10 +11,11 @@ from starlette.responses import Response
 from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.operations.event_links import Names, find_names
+from kalends.calendar.operations.merging import GROUP_OF
 from kalends.calendar.rules.record_types import SCHEDULED, STATES
 from kalends.console.console_rendering import show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, Operation, redirect
-from kalends.console.field_texts import GROUP_OF, LABELS, field_label, is_prose, make_locale, value_text
+from kalends.console.field_texts import LABELS, field_label, is_prose, make_locale, value_text
 from kalends.console.record_views import read_id
 from kalends.core import params
 from kalends.core.errors import ApiError

@@ -12,10 +12,11 @@ from kalends.calendar.access.operation_context import OperationContext, Outcome
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.kinds.series_kind import SERIES
+from kalends.calendar.operations.merging import GROUP_OF
 from kalends.calendar.operations.record_verbs import require_unedited
 from kalends.console.console_rendering import show
 from kalends.console.console_request import PREFIX, ConsoleRequest, Operation
-from kalends.console.field_texts import GROUP_OF, make_locale
+from kalends.console.field_texts import make_locale
 from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message, gettext_noop as N_

@@ -13,4 +13,5 @@ from typing import Final
 OLDEST_CODE: Final[Mapping[str, str]] = {
     "0035": "0035",
     "0036": "0035",
+    "0037": "0035",
 }

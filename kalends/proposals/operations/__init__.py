@@ -1,0 +1,1 @@
+"""Use cases of proposals: sending, deciding, reading."""
