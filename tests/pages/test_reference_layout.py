@@ -16,6 +16,7 @@ HEADINGS = [
     "Series",
     "Images",
     "Imports",
+    "Proposals",
     "Batches",
     "Changes",
     "API",
@@ -31,7 +32,7 @@ def test_page_fits_and_is_accessible(demo_calendar: DemoCalendar, chromium: Brow
         assert page.locator("nav h2").all_text_contents() == HEADINGS
         assert page.locator(".kind > h2").all_text_contents() == HEADINGS
         assert page.locator("#events .namespace").count() == 2
-        assert page.locator("main").bounding_box()["height"] < 10_000
+        assert page.locator("main").bounding_box()["height"] < 12_000
         assert find_violations(page) == []
         page.goto(f"{demo_calendar.server.base_url}/docs?lang=en#runBatch1")
         operation = page.locator(".operation[open]")

@@ -557,6 +557,52 @@ class Data12(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
+    status: Literal[409]
+    state: str
+
+
+class RestProposalDecided(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_proposal_decided"]
+    message: str = Field(..., description="Human-readable message, in the language of the response")
+    data: Data12
+
+
+class Conflicts(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    base: Any
+    record: Any
+    proposal: Any
+
+
+class Data13(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[409]
+    conflicts: dict[str, Conflicts] = Field(
+        ..., description="By field: the value that the sender saw, the record’s and the proposed one"
+    )
+    revision: conint(ge=0)
+
+
+class RestProposalConflict(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_proposal_conflict"]
+    message: str = Field(..., description="Human-readable message, in the language of the response")
+    data: Data13
+
+
+class Data14(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
     status: Literal[410]
     oldest: conint(ge=0)
 
@@ -567,7 +613,7 @@ class RestHistoryExpired(BaseModel):
     )
     code: Literal["rest_history_expired"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data12
+    data: Data14
 
 
 class Method(StrEnum):

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kalends.rendering.page_urls import UrlBuilder, has_page, make_calendar_links, readable_slug
+from kalends.rendering.page_urls import Frame, UrlBuilder, has_page, make_calendar_links, readable_slug
 from tests.unit.website.records import EVENT, HALL, at
 
 LINKS = UrlBuilder("https://x.example", (("search", "tea"),), (("venue", "2"),))
@@ -33,10 +33,11 @@ def test_requested_language_is_kept_everywhere() -> None:
 
 
 def test_links_inside_a_frame_stay_inside_except_to_records() -> None:
-    links = replace(LINKS, embedded=True)
+    links = replace(LINKS, frame=Frame())
     assert links.day(DAY) == "/embed/events/day/2031-03-04/?search=tea"
     assert links.event("tea") == "/event/tea/"
-    assert links.embed_url("month") == "/events/month/?venue=2"
+    assert links.embedding("month") == "/events/embed/?venue=2&view=month"
+    assert LINKS.embed("list", Frame(limit=5, theme="dark")) == "/embed/events/list/?venue=2&limit=5&theme=dark"
 
 
 def test_feeds_use_the_stable_filters() -> None:
