@@ -56,7 +56,7 @@ def test_queue_lists_all_origins_by_start_with_their_number(site: RunningApp, de
     assert page.text.count("10 waiting") == 2  # the navigation, and the bar of phones
     for text in ("Public form", "Program “", "Assistant “Posters”", "Console"):
         assert text in page.text
-    assert ">Change<" in page.html
+    assert ">Change to event<" in page.html
     assert ">New<" in page.html
     today = desk.page("/console/")
     assert re.search(r'<a href="/console/queue"><strong>10</strong> Proposals to review', today.html)

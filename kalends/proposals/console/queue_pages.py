@@ -57,7 +57,7 @@ STATE_NAMES: Final = {
 }
 # In the order of the stored numbers.
 REASON_NAMES: Final = (
-    *(N_("Not an event"), N_("Wrong area"), N_("Duplicate"), N_("Advertising"), N_("Incomplete"), N_("Other")),
+    *(N_("Not an event"), N_("Wrong area"), N_("Already in the calendar"), N_("Advertising"), N_("Incomplete"), N_("Other")),
 )
 
 
@@ -238,13 +238,15 @@ async def run_decisions(
         await tx.lock_site(console_request.actor.user_id)
         context = console_request.make_context(tx, values, pictures=pictures)
         outcome = await batch.run_batch(None, context)
-    results = dict(zip(entries, outcome.body["results"], strict=True))
-    failed = {key: row["body"] for key, row in results.items() if row["status"] >= 400}
-    problems = {
-        key: ApiError(body["data"]["status"], body["code"], body["message"], data=body["data"])
-        for key, body in failed.items()
-    }
-    return problems, [row["body"]["id"] for key, row in results.items() if key not in failed]
+    problems, decided = dict[str, ApiError](), list[str]()
+    for key, row in zip(entries, outcome.body["results"], strict=True):
+        status, body = row["status"], row["body"]
+        if status < 400:
+            decided.append(body["id"])
+            continue
+        code, message, data = body["code"], body["message"], body["data"]
+        problems[key] = ApiError(status, code, message, data=data)
+    return problems, decided
 
 
 def redirect_decided(console_request: ConsoleRequest, decided: Sequence[str]) -> Response:
