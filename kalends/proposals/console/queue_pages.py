@@ -57,7 +57,8 @@ STATE_NAMES: Final = {
 }
 # In the order of the stored numbers.
 REASON_NAMES: Final = (
-    *(N_("Not an event"), N_("Wrong area"), N_("Already in the calendar"), N_("Advertising"), N_("Incomplete"), N_("Other")),
+    *(N_("Not an event"), N_("Wrong area"), N_("Already in the calendar"), N_("Advertising")),
+    *(N_("Incomplete"), N_("Other")),
 )
 
 
@@ -80,7 +81,12 @@ async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, Api
             rows += await queue_entries.list_of_sender(tx, user_id, PER_PAGE)
         keys: list[str] = [row["key"] for row in rows[:PER_PAGE]]
         key = path_key or next(iter([*(problems or ()), *([] if is_decided else keys)]), "")
-        entry = await _load_entry(console_request, context, key) if key else None
+        try:
+            entry = await _load_entry(console_request, context, key) if key else None
+        except ApiError:
+            if path_key:
+                raise
+            entry = None
         # The decisions that the user has just made.
         decided = re.findall(api.UUID, console_request.query_value("decided"))[:PER_PAGE] if is_editor else []
         undoable = await queue_entries.find_entries(tx, decided) if decided else []
