@@ -45,7 +45,6 @@ from kalends.proposals.operations.proposal_lists import fetch_proposal
 from kalends.proposals.rules import REASONS
 
 QUEUE: Final = f"{PREFIX}/queue"
-_KEY: Final = f"[0-9]{{1,15}}|{api.UUID}"
 PER_PAGE: Final = 50
 STATE_NAMES: Final = {
     "waiting": N_("Waiting for review"),
@@ -218,7 +217,7 @@ def _read_entries(sent: object) -> dict[str, int]:
     texts: list[object] = list(sent) if isinstance(sent, list) else [sent]  # pyright: ignore[reportUnknownArgumentType]
     if len(texts) > PER_PAGE:
         raise errors.invalid("entry", "must name at most {maximum} entries.", maximum=PER_PAGE)
-    matches = [re.fullmatch(rf"({_KEY}):([0-9]{{1,15}})", str(text)) for text in texts if text]
+    matches = [re.fullmatch(rf"([0-9]{{1,15}}|{api.UUID}):([0-9]{{1,15}})", str(text)) for text in texts if text]
     if not all(matches):
         raise errors.invalid("entry", "must be the key and the version of an entry.")
     return {match[1]: int(match[2]) for match in matches if match}
@@ -288,10 +287,11 @@ async def block(console_request: ConsoleRequest) -> Response:
     return redirect(f"{QUEUE}/{key}", "blocked" if is_blocked else "unblocked")
 
 
-PATH: Final = f"/queue/(?P<key>{api.UUID})"
+PATH: Final = "/queue/(?P<key>[0-9a-f-]{36})"
 ROUTES: Final = (
     ConsoleRoute("/queue", show_queue),
-    ConsoleRoute(f"/queue/(?P<key>{_KEY})", show_queue),
+    ConsoleRoute(PATH, show_queue),
+    ConsoleRoute("/queue/(?P<key>[0-9]{1,15})", show_queue),
     ConsoleRoute("/queue/decide", post=decide),
     ConsoleRoute(f"{PATH}/picture", show_picture),
     ConsoleRoute(f"{PATH}/block", post=block, min_role="editor"),
