@@ -1,14 +1,16 @@
 """The time of the server for pages of the console: wall-clock time of requests one after the other, and CPU time.
 
-`just bench-console-pages` uses 20,000 events; `--events 200000` builds a larger site. The exit code is 1 if p95 of
-a page exceeds its limit.
+`just bench-console-pages` uses 20,000 events; `--events 200000` builds a larger site. The queue of proposals has 500
+entries: half of them new events, half changes of events. The exit code is 1 if p95 of a page, or of counting the
+queue, exceeds its limit.
 """
 
 import argparse
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,18 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.console_editors import add_sessions, start_console
+from kalends.core.times import utc_now
 from kalends.http.auth import COOKIE
+from kalends.proposals.storage import count_queue
+from kalends.store.database import Database, Options
 from tests.console.console_client import Page
 
 MAX_MS = 100.0
 MAX_TABLE_MS = 300.0
 MAX_TODAY_MS = 150.0
+MAX_QUEUE_MS = 150.0
+MAX_COUNT_MS = 1.0
+QUEUED = 500
 TABLE = "/console/events?per_page=500&period=all"
 DRAFT = {"fields": [["title", "Concert"], ["description", "<p>Text of the event.</p>" * 20]]}
 
@@ -78,7 +86,56 @@ class FormCase:
         return client.post(self.path.format(id=event_id), data={**self._form, "title": f"Concert {number}"})
 
 
-def make_cases() -> Iterator[Case]:
+@contextmanager
+def filled_queue(site_url: str) -> Iterator[list[str]]:
+    """Yield the IDs of waiting proposals, which are removed at the end."""
+    with psycopg.connect(site_url, autocommit=True) as connection:
+        rows = connection.execute(
+            """INSERT INTO proposals (site_id, id, record_id, base_revision, values, origin, user_id, guessed, state,
+                    starts_at, created_at, expires_at)
+                SELECT e.site_id, gen_random_uuid(), CASE WHEN n % 2 = 0 THEN e.id END,
+                    CASE WHEN n % 2 = 0 THEN e.revision END,
+                    CASE WHEN n % 2 = 0
+                        THEN jsonb_build_object('title', e.title || ' moved', 'description', e.description || ' Text')
+                        ELSE jsonb_build_object('title', e.title, 'start_date', to_char(e.start_local, %(format)s),
+                            'end_date', to_char(e.end_local, %(format)s), 'description', e.description,
+                            'venue', (SELECT min(venue_id) FROM event_venues l WHERE l.event_id = e.id)) END,
+                    'agent', (SELECT min(id) FROM users), '{title}', 'waiting', e.start_utc, now(),
+                    now() + interval '1 day'
+                FROM (SELECT *, row_number() OVER () AS n FROM events WHERE listed AND start_utc > now()
+                    AND EXISTS (SELECT FROM event_venues l WHERE l.event_id = events.id)
+                    ORDER BY start_utc LIMIT %(count)s) e RETURNING id::text""",
+            {"format": "YYYY-MM-DD HH24:MI:SS", "count": QUEUED},
+        ).fetchall()
+        connection.execute("ANALYZE proposals")
+        try:
+            yield [row[0] for row in rows]
+        finally:
+            connection.execute("DELETE FROM proposals")
+
+
+def measure_count(site_url: str, requests: int) -> float:
+    """Return p95 of counting the queue, in milliseconds."""
+
+    async def count() -> list[float]:
+        database = await Database.open(Options(url=site_url))
+        elapsed: list[float] = []
+        try:
+            async with database.transaction(1, utc_now()) as tx:
+                for _ in range(requests):
+                    started = time.perf_counter()
+                    number = await count_queue(tx)
+                    elapsed.append(1000 * (time.perf_counter() - started))
+                    if number < QUEUED:
+                        raise AssertionError(f"{number} entries in the queue")
+        finally:
+            await database.close()
+        return sorted(elapsed)
+
+    return asyncio.run(count())[int(requests * 0.95)]
+
+
+def make_cases(proposal_ids: list[str]) -> Iterator[Case]:
     yield Case("event form", open_page("/console/events/{id}"))
     yield Case("form of a new event", open_page("/console/events/new"))
     for name, form in (
@@ -89,6 +146,12 @@ def make_cases() -> Iterator[Case]:
     yield Case("autosave", lambda client, event_id: client.post(f"/console/drafts/events/{event_id}", json=DRAFT))
     yield Case("history", open_page("/console/events/{id}/history"))
     yield Case("today", open_page("/console/"), max_ms=MAX_TODAY_MS)
+    yield Case("queue", open_page("/console/queue"), max_ms=MAX_QUEUE_MS)
+
+    def open_entry(client: httpx.Client, event_id: int) -> httpx.Response:
+        return client.get(f"/console/queue/{proposal_ids[event_id % len(proposal_ids)]}")
+
+    yield Case("queue, an entry", open_entry, max_ms=MAX_QUEUE_MS)
     yield Case("calendar, month", open_page("/console/calendar"))
     yield Case("calendar, week", open_page("/console/calendar?view=week"))
     yield Case("one line", open_page("/console/events/quick?line=Concert+Tue+8pm+Town+Hall+free+%23music"))
@@ -150,9 +213,14 @@ def main() -> int:
         site, server, processes = start_console(arguments.directory, arguments.events, stack)
         client = stack.enter_context(open_client(server.base_url, site.url))
         ids = find_event_ids(site.url, arguments.requests)
-        results = [measure(case, client, ids, processes.seconds) for case in make_cases()]
-    Console(width=120).print(_make_table(results, arguments.events))
-    return 1 if any(result.is_slow for result in results) else 0
+        proposal_ids = stack.enter_context(filled_queue(site.url))
+        cases = [case for case in make_cases(proposal_ids) if arguments.only in case.name]
+        results = [measure(case, client, ids, processes.seconds) for case in cases]
+        count_ms = measure_count(site.url, arguments.requests)
+    console = Console(width=120)
+    console.print(_make_table(results, arguments.events))
+    console.print(f"Counting {QUEUED} entries of the queue: p95 {count_ms:.2f} ms, limit {MAX_COUNT_MS:.0f} ms")
+    return 1 if count_ms > MAX_COUNT_MS or any(result.is_slow for result in results) else 0
 
 
 def _make_table(results: list[Result], events: int) -> Table:
@@ -169,6 +237,7 @@ def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--requests", type=int, default=100, help="of each page")
+    parser.add_argument("--only", default="", metavar="TEXT", help="measure only pages with this text in their name")
     parser.add_argument("--directory", type=Path, default=Path(".local/speed"), help="where the databases are kept")
     return parser.parse_args()
 

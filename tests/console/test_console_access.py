@@ -14,7 +14,13 @@ from tests.lifecycle.expected_permissions import STATUSES
 from tests.soak import some
 
 DATES = {"start_date": "2031-05-02 10:00:00", "end_date": "2031-05-02 12:00:00"}
-SAMPLES = {"kind": "venues", "id": "999999", "key": "abc", "token": "abc", "format": "csv"}
+SAMPLES = {
+    "kind": "venues",
+    "id": "999999",
+    "key": "00000000-0000-4000-8000-000000000000",
+    "token": "abc",
+    "format": "csv",
+}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import httpx
 import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
+from psycopg.types.json import Json
 
 from kalends.accounts.operations.sign_in_methods import hash_token
 from kalends.core.messages import LANGUAGES
@@ -36,6 +37,9 @@ RECORD_PAGES = {
     "categories": ("", "/delete", "/merge"),
     "tags": ("", "/delete", "/merge"),
 }
+# A new event, a change that an editor has returned, and the form of the first.
+NEW, RETURNED = (f"00000000-0000-4000-8000-00000000000{number}" for number in range(2))
+PROPOSALS = (NEW, RETURNED, f"{NEW}/edit")
 ALL_EVENTS = "/console/events?per_page=500&period=all"
 TABLES = (
     *("/console/", "/console/calendar", "/console/events", ALL_EVENTS, "/console/events/new", "/console/venues"),
@@ -56,6 +60,7 @@ TABLES = (
     ),
     *("/console/imports/runs/1/columns", "/console/imports/runs/3"),
     *("/console/people", "/console/people/new", "/console/people/1", "/console/settings"),
+    *("/console/queue", "/console/queue?state=decided", *[f"/console/queue/{entry}" for entry in PROPOSALS]),
     *("/console/settings/appearance", "/console/account", "/console/confirm", "/console/sign-in", "/console/reset"),
 )
 # Attributes that run script, links that do, and scripts that are not files of this server.
@@ -115,6 +120,7 @@ def console(
         with psycopg.connect(url, autocommit=True) as connection:
             fill_accounts(connection, users["administrator"].id)
             fill_imports(connection, users["administrator"].id, HOSTILE)
+            fill_proposals(connection, users["administrator"].id, find_ids(url, "events")[0])
         ids = {kind: find_ids(url, kind) for kind in [*RECORD_PAGES, "media"]}
         submitted = make_submitted_pages(server.base_url, TOKEN, ids, users["contributor"].id, HOSTILE)
         yield Console(server, ids, submitted)
@@ -142,6 +148,29 @@ def fill_accounts(connection: psycopg.Connection[tuple[object, ...]], user_id: i
     connection.execute(
         "INSERT INTO passkeys VALUES (1, %s, %s, %s, 0, %s, now(), NULL)", [b"a", user_id, b"b", HOSTILE]
     )
+
+
+def fill_proposals(connection: psycopg.Connection[tuple[object, ...]], user_id: int, event_id: int) -> None:
+    dates = {"start_date": "2031-01-07 19:30", "end_date": "2031-01-07 21:00"}
+    new = {"title": HOSTILE, **dates, "description": HOSTILE, "venue": {"venue": HOSTILE, "city": HOSTILE}}
+    change = {"title": HOSTILE, "cost": HOSTILE}
+    for key, values, record_id, state in ((NEW, new, None, "waiting"), (RETURNED, change, event_id, "returned")):
+        connection.execute(
+            """INSERT INTO proposals (site_id, id, record_id, base_revision, values, origin, user_id, submitter_name,
+                    note, guessed, source, program, state, starts_at, created_at, expires_at, decided_by, decided_at,
+                    comment)
+                VALUES (1, %(key)s, %(record)s, %(record)s, %(values)s, 'agent', %(user)s, %(text)s, %(text)s,
+                    '{title}', %(text)s, %(text)s, %(state)s, '2031-01-07', now(), '2031-01-07', %(user)s,
+                    CASE WHEN %(state)s = 'returned' THEN now() END, %(text)s)""",
+            {
+                "key": key,
+                "record": record_id,
+                "values": Json(values),
+                "user": user_id,
+                "text": HOSTILE,
+                "state": state,
+            },
+        )
 
 
 def open_page(chromium: Browser, console: Console, **options: object) -> Page:

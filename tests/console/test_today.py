@@ -7,14 +7,15 @@ import pytest
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient
 from tests.console.event_table_pages import TABLE, Table, days_from_now, make_event
+from tests.proposals.queue_client import list_keys
 
 TALLY = re.compile(r'<li><a href="([^"]*)"><strong>(\d+)</strong> ([^<]*)</a></li>')
 SECTIONS = re.compile(r'<nav class="console-sections".*?</nav>', re.DOTALL)
 NAMES = {
     "subscriber": [],
-    "contributor": ["Today", "Events", "Places", "Library"],
-    "editor": ["Today", "Events", "Places", "Library", "Imports"],
-    "administrator": ["Today", "Events", "Places", "Library", "Imports", "Settings"],
+    "contributor": ["Today", "Events", "Proposals", "Places", "Library"],
+    "editor": ["Today", "Events", "Proposals", "Places", "Library", "Imports"],
+    "administrator": ["Today", "Events", "Proposals", "Places", "Library", "Imports", "Settings"],
 }
 
 
@@ -46,16 +47,18 @@ def filled(app: RunningApp) -> RunningApp:
 def test_each_number_is_that_of_the_table_it_leads_to(filled: RunningApp, role: str) -> None:
     client = ConsoleClient.signed_in(filled, role)
     tallies = read_tallies(client)
-    assert {"My drafts", "Waiting for review"} <= set(tallies)
+    assert {"My drafts", "Proposals to review" if role == "editor" else "Waiting for review"} <= set(tallies)
     for name, (path, number) in tallies.items():
-        if path != "/console/imports":
+        if path == "/console/queue":
+            assert len(list_keys(client.page(path))) == number
+        elif path != "/console/imports":
             assert len(Table.read(client, path.removeprefix(f"{TABLE}?")).titles) == number, name
 
 
 def test_an_editor_sees_what_is_incomplete(filled: RunningApp) -> None:
     client = ConsoleClient.signed_in(filled, "editor")
     numbers = {name: number for name, (_, number) in read_tallies(client).items()}
-    assert numbers["Waiting for review"] == 1
+    assert numbers["Proposals to review"] == 1
     assert numbers["My drafts"] == 1
     # Concert, Reading, Cancelled talk, Week at the hall, Nowhere, Hidden
     assert (numbers["Without picture"], numbers["Without venue"], numbers["Without category"]) == (6, 2, 4)

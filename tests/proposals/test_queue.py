@@ -14,6 +14,7 @@ from tests.proposals.proposals_client import (
     count_queue,
     find_row,
     send_draft,
+    set_columns,
 )
 from tests.proposals.queue_client import (
     DECIDE,
@@ -56,7 +57,7 @@ def test_queue_lists_all_origins_by_start_with_their_number(site: RunningApp, de
     assert page.text.count("10 waiting") == 2  # the navigation, and the bar of phones
     for text in ("Public form", "Program “", "Assistant “Posters”", "Console"):
         assert text in page.text
-    assert ">Change<" in page.html
+    assert ">Change to event<" in page.html
     assert ">New<" in page.html
     today = desk.page("/console/")
     assert re.search(r'<a href="/console/queue"><strong>10</strong> Proposals to review', today.html)
@@ -169,6 +170,34 @@ def test_second_decision_gets_409(site: RunningApp, desk: ConsoleClient) -> None
     assert "This is not possible in the state" in response.text
     page = desk.page(f"{QUEUE}/{key}")
     assert "Accepted" in page.text
+
+
+def test_decision_on_an_event_that_no_longer_waits_says_so(site: RunningApp, desk: ConsoleClient) -> None:
+    (key,) = make_mixed_entries(site, 1)
+    entry = read_entry(desk, key)
+    site.caller("editor").change("events", int(key), status="publish")
+    response = decide(desk, "accept", entry)
+    assert response.status_code == 409
+    assert "This is not possible in the state “publish”" in response.text
+
+
+def test_change_that_no_longer_fits_the_event_is_shown(site: RunningApp, desk: ConsoleClient) -> None:
+    event, key = propose_change(site, start_date="2031-06-01 20:00:00")
+    times = {"start_date": "2031-05-01 10:00:00", "end_date": "2031-05-01 11:00:00"}
+    site.caller("editor").change("events", event["id"], **times)
+    for path in (QUEUE, f"{QUEUE}/{key}", f"{QUEUE}/{key}/edit"):
+        assert desk.get(path).status_code == 200
+    assert decide(desk, "accept", read_entry(desk, key)).status_code == 409
+    assert decide(desk, "reject", read_entry(desk, key), reason="other").status_code == 303
+
+
+def test_entry_that_cannot_be_read_does_not_hide_the_others(site: RunningApp, desk: ConsoleClient) -> None:
+    broken, other = (send_draft(site, "api", values=make_values(title, n)) for n, title in ((1, "A"), (2, "Reading")))
+    set_columns(site, broken, values='{"title": "A", "start_date": "never", "end_date": "never"}')
+    page = desk.page(QUEUE)
+    assert list_keys(page) == [broken, other]
+    assert desk.get(f"{QUEUE}/{broken}").status_code == 400
+    assert decide(desk, "reject", f"{broken}:1", reason="other").status_code == 303
 
 
 def test_selected_entries_are_accepted_in_one_batch_and_undone_together(

@@ -226,10 +226,10 @@ def test_contributors_form_refuses(site: RunningApp, sender: ConsoleClient, even
     assert sender.post(path, form).status_code == 303
     assert sender.post(path, form).status_code == 412  # It was sent from a form without the proposal.
     foreign = site.caller("author").create("events", **make_values("From the author"))
-    for other in (foreign["id"], 999999):
-        assert sender.get(f"/console/events/{other}").status_code in (403, 404)
-        assert sender.get(f"/console/events/{other}/propose").status_code == 403
-        assert sender.post(f"/console/events/{other}/propose", form).status_code == 403
+    for other, status in ((foreign["id"], 403), (999999, 404)):
+        assert sender.get(f"/console/events/{other}").status_code == status
+        assert sender.get(f"/console/events/{other}/propose").status_code == status
+        assert sender.post(f"/console/events/{other}/propose", form).status_code == status
 
 
 def test_private_event_is_not_disclosed_by_a_proposal(

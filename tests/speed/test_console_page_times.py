@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench.console_pages import find_event_ids, make_cases, measure, open_client
+from bench.console_pages import filled_queue, find_event_ids, make_cases, measure, open_client
 from bench.cpu_time import cpu_seconds, list_process_tree, list_session_pids
 from bench.seeded_sites import fill_site
 from tests.servers import Server
@@ -20,8 +20,8 @@ def test_pages_of_the_console_are_quick(
         return own, sum(map(cpu_seconds, list_session_pids(site.url)))
 
     ids = find_event_ids(site.url, scaled(10, 40))
-    with open_client(server.base_url, site.url) as client:
-        results = [measure(case, client, ids, read_cpu) for case in make_cases()]
+    with filled_queue(site.url) as proposal_ids, open_client(server.base_url, site.url) as client:
+        results = [measure(case, client, ids, read_cpu) for case in make_cases(proposal_ids)]
     server.stop()
     for row in results:
         report(f"{row.case.name}: {row.server_cpu + row.database_cpu:.0f} ms of CPU, p50 {row.p50:.0f} ms")

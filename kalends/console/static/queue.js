@@ -64,7 +64,8 @@ connectShortcuts(run);
 for (const area of document.querySelectorAll(".decision textarea")) {
   area.addEventListener("keydown", (event) => {
     if (event.key === "Escape") area.closest("details").open = false;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) area.form.requestSubmit();
+    const button = area.form.querySelector("[value=return]");
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && button) area.form.requestSubmit(button);
   });
 }
 

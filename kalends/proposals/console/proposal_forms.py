@@ -12,6 +12,7 @@ from kalends.calendar.console.form_page import Action, ProposedForm, check_event
 from kalends.calendar.console.form_scripts import show_preview_error
 from kalends.calendar.console.form_submission import Submission, read_form, read_originals
 from kalends.calendar.console.form_views import EVENTS_PATH, save_checked, show_again
+from kalends.calendar.kinds.events import EVENTS
 from kalends.console.console_request import ConsoleRequest, ConsoleRoute, redirect
 from kalends.console.event_values import make_originals, overlay
 from kalends.core import errors
@@ -77,8 +78,12 @@ async def _load(console_request: ConsoleRequest, context: OperationContext, row:
     event_id: int | None = row["record_id"] if row else int(console_request.path_params["id"])
     proposed = await load_proposed(context, event_id, storage.decode_values(row) if row else {})
     event = proposed.row
-    if row is None and (event is None or not permissions.may_propose_changes(context.actor, event)):
-        raise permissions.permission_error(context.actor, Message("only its author can propose changes of an event."))
+    if row is None:
+        if event is None:
+            raise errors.not_found(EVENTS.singular)
+        if not permissions.may_propose_changes(context.actor, event):
+            reason = Message("only its author can propose changes of an event.")
+            raise permissions.permission_error(context.actor, reason)
     overlay(proposed.values, form)
     sent_revision = parse_id(str(form.get("base_revision", "")))
     is_senders = not console_request.has_role("editor")

@@ -16,6 +16,7 @@ from kalends.console.console_request import ConsoleRequest
 from kalends.console.event_values import EventValues, make_new_values, make_values, overlay, split_times, to_params
 from kalends.console.field_texts import LABELS, make_locale, value_text
 from kalends.console.history_views import FieldChange, describe_change
+from kalends.core.errors import ApiError
 from kalends.core.params import read_params
 from kalends.proposals.rules import ACCOUNT_PARAMS
 from kalends.store import Row
@@ -42,8 +43,13 @@ async def load_proposed(context: OperationContext, event_id: int | None, sent: M
     parsed = read_params(EVENTS.fields, dict(sent), update=event_id is not None)
     overlay(values, {name: _to_field(value) for name, value in parsed.items() if name not in GROUPS["dates"]})
     if set(GROUPS["dates"]) & parsed.keys() and (row is not None or {"start_date", "end_date"} <= parsed.keys()):
-        columns = build_time_columns(WriteContext(context.transaction, parsed, row, 0, 0, may_publish=False))
-        for name, value in {**split_times(columns), "timezone": columns["timezone"]}.items():
+        try:
+            columns = build_time_columns(WriteContext(context.transaction, parsed, row, 0, 0, may_publish=False))
+            times = {**split_times(columns), "timezone": columns["timezone"]}
+        except ApiError:  # The event was moved, so it would end before its start.
+            overlay(values, {name: _to_field(sent[name]) for name in GROUPS["dates"] if name in sent})
+            times = {}
+        for name, value in times.items():
             setattr(values, name, value)
     if "tags" in parsed:
         values.tags = ", ".join(await event_queries.find_tag_names(context.transaction, parsed["tags"]))

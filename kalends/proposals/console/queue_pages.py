@@ -46,7 +46,6 @@ from kalends.proposals.operations.proposal_lists import fetch_proposal
 from kalends.proposals.rules import REASONS
 
 QUEUE: Final = f"{PREFIX}/queue"
-_KEY: Final = f"[0-9]{{1,15}}|{proposal_routes.UUID}"
 PER_PAGE: Final = 50
 STATE_NAMES: Final = {
     "waiting": N_("Waiting for review"),
@@ -58,7 +57,8 @@ STATE_NAMES: Final = {
 }
 # In the order of the stored numbers.
 REASON_NAMES: Final = (
-    *(N_("Not an event"), N_("Wrong area"), N_("Duplicate"), N_("Advertising"), N_("Incomplete"), N_("Other")),
+    *(N_("Not an event"), N_("Wrong area"), N_("Already in the calendar"), N_("Advertising")),
+    *(N_("Incomplete"), N_("Other")),
 )
 
 
@@ -81,7 +81,12 @@ async def show_queue(console_request: ConsoleRequest, problems: Mapping[str, Api
             rows += await queue_entries.list_of_sender(tx, user_id, PER_PAGE)
         keys: list[str] = [row["key"] for row in rows[:PER_PAGE]]
         key = path_key or next(iter([*(problems or ()), *([] if is_decided else keys)]), "")
-        entry = await _load_entry(console_request, context, key) if key else None
+        try:
+            entry = await _load_entry(console_request, context, key) if key else None
+        except ApiError:
+            if path_key:
+                raise
+            entry = None
         # The decisions that the user has just made.
         decided = (
             re.findall(proposal_routes.UUID, console_request.query_value("decided"))[:PER_PAGE] if is_editor else []
@@ -215,7 +220,7 @@ def _read_entries(sent: object) -> dict[str, int]:
     texts: list[object] = list(sent) if isinstance(sent, list) else [sent]  # pyright: ignore[reportUnknownArgumentType]
     if len(texts) > PER_PAGE:
         raise errors.invalid("entry", "must name at most {maximum} entries.", maximum=PER_PAGE)
-    matches = [re.fullmatch(rf"({_KEY}):([0-9]{{1,15}})", str(text)) for text in texts if text]
+    matches = [re.fullmatch(rf"([0-9]{{1,15}}|{api.UUID}):([0-9]{{1,15}})", str(text)) for text in texts if text]
     if not all(matches):
         raise errors.invalid("entry", "must be the key and the version of an entry.")
     return {match[1]: int(match[2]) for match in matches if match}
@@ -241,13 +246,15 @@ async def run_decisions(
         await tx.lock_site(console_request.actor.user_id)
         context = console_request.make_context(tx, values, pictures=pictures)
         outcome = await batch.run_batch(None, context)
-    results = dict(zip(entries, outcome.body["results"], strict=True))
-    failed = {key: row["body"] for key, row in results.items() if row["status"] >= 400}
-    problems = {
-        key: ApiError(body["data"]["status"], body["code"], body["message"], data=body["data"])
-        for key, body in failed.items()
-    }
-    return problems, [row["body"]["id"] for key, row in results.items() if key not in failed]
+    problems, decided = dict[str, ApiError](), list[str]()
+    for key, row in zip(entries, outcome.body["results"], strict=True):
+        status, body = row["status"], row["body"]
+        if status < 400:
+            decided.append(body["id"])
+            continue
+        code, message, data = body["code"], body["message"], body["data"]
+        problems[key] = ApiError(status, code, message, data=data)
+    return problems, decided
 
 
 def redirect_decided(console_request: ConsoleRequest, decided: Sequence[str]) -> Response:
@@ -283,10 +290,11 @@ async def block(console_request: ConsoleRequest) -> Response:
     return redirect(f"{QUEUE}/{key}", "blocked" if is_blocked else "unblocked")
 
 
-PATH: Final = f"/queue/(?P<key>{proposal_routes.UUID})"
+PATH: Final = "/queue/(?P<key>[0-9a-f-]{36})"
 ROUTES: Final = (
     ConsoleRoute("/queue", show_queue),
-    ConsoleRoute(f"/queue/(?P<key>{_KEY})", show_queue),
+    ConsoleRoute(PATH, show_queue),
+    ConsoleRoute("/queue/(?P<key>[0-9]{1,15})", show_queue),
     ConsoleRoute("/queue/decide", post=decide),
     ConsoleRoute(f"{PATH}/picture", show_picture),
     ConsoleRoute(f"{PATH}/block", post=block, min_role="editor"),
