@@ -15,7 +15,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from email import message_from_bytes
-from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
 from typing import Final, cast
@@ -132,7 +131,7 @@ class EmailPrinter:
 
     async def handle_DATA(self, server: object, session: object, envelope: Envelope) -> str:
         message = message_from_bytes(cast("bytes", envelope.content), policy=default)
-        links = re.findall(r"https?://\S+", cast("EmailMessage", message).get_content())
+        links = re.findall(r"https?://\S+", message.get_content())
         print(f"\nEmail to {', '.join(envelope.rcpt_tos)}: {message['Subject']}", *links, sep="\n  ", flush=True)
         return "250 OK"
 
