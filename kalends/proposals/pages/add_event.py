@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from kalends.core.errors import ApiError, InvalidValue, field_errors
-from kalends.core.limits import rate_limit_key
+from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, rate_limit_key
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.urls import read_email
 from kalends.http.auth import reject_cross_site
@@ -33,6 +33,9 @@ from kalends.proposals.pages.submission_frame import (
 from kalends.rendering.cards import read_title
 from kalends.website.context import PageRequest, PageRoute
 
+# Forms that a process receives at the same time: slow ones must not occupy what editors upload through.
+UPLOADS: Final = PerOwnerLimiter(ConcurrencyLimits(per_owner=2, total=20, waiting_per_owner=4, waiting=100))
+MAX_WAIT: Final = 10.0
 HEADING: Final = N_("Add an event")
 SENT_PATH: Final = f"{ADD_PATH}sent/"
 HONEYPOT: Final = "company"  # people don't see this field
@@ -69,8 +72,8 @@ async def handle_form(request: PageRequest) -> Response:
     library = request.state.library
     if library is None:
         raise AssertionError("a server without a media library")
-    owner = f"submission {rate_limit_key(request.client_ip)}"
-    async with library.limiter.slot(owner), library.open_work_directory() as directory:
+    owner = rate_limit_key(request.client_ip)
+    async with UPLOADS.slot(owner, MAX_WAIT), library.open_work_directory() as directory:
         # A picture that is slightly too large is explained beside its field.
         raw, upload = await read_upload(request.request, directory, 2 * rules.MAX_PICTURE_BYTES)
         form = raw.values
