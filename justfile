@@ -136,6 +136,10 @@ bench *arguments:
 bench-staleness *arguments:
     uv run python -m bench.staleness "$@"
 
+# Find the highest rate of mixed requests with one, two and four processes: --events N, --seconds N
+bench-knee *arguments:
+    uv run python -m bench.knee "$@"
+
 # Measure the throughput of cached reads while the site is being written: --events N, --seconds N, --rounds N
 bench-busy *arguments:
     uv run python -m bench.busy "$@"

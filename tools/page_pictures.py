@@ -58,6 +58,7 @@ PAGES: Final = (
     PublicPage("empty-day", "/events/day/2040-05-05/"),
     PublicPage("password", f"/event/{PROTECTED['slug']}/", status=403),
     PublicPage("embedded-list", "/embed/events/list/"),
+    PublicPage("embedding", "/events/embed/?view=list&limit=4"),
 )
 
 # How far the page scrolls sideways, and the texts that end at the edge of a part that hides the rest without "…".

@@ -25,6 +25,7 @@ from kalends.http.cache import compress_response
 from kalends.http.responses import JSON, encode_json
 from kalends.imports.storage.import_lists import count_planned
 from kalends.rendering.cards import find_origin
+from kalends.rendering.page_urls import EMBEDDING
 from kalends.rendering.templates import make_environment
 from kalends.store.database import Transaction
 from kalends.website.assets import asset_name, list_preloads, minify, style_name
@@ -58,6 +59,7 @@ SECTIONS: Final = (
             Page(N_("Calendar"), f"{PREFIX}/calendar"),
             Page(N_("Series"), f"{PREFIX}/series"),
             Page(N_("Trash"), f"{PREFIX}/trash"),
+            Page(N_("Embed"), EMBEDDING, EDITOR),
         ),
     ),
     Section(N_("Places"), (Page(N_("Venues"), f"{PREFIX}/venues"), Page(N_("Organizers"), f"{PREFIX}/organizers"))),

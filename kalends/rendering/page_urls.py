@@ -13,10 +13,28 @@ from kalends.core.slugs import normalize_lookup
 from kalends.core.times import format_datetime
 from kalends.feeds.ics import format_location
 
+EMBED: Final = "/embed"  # prefix of the pages that other websites may frame
+EMBEDDING: Final = "/events/embed/"
 VIEWS: Final = ("month", "week", "day", "list", "map")
 FEEDS: Final = ("ics", "rss", "atom", "json")
 MAX_DETAILS: Final = 500
+THEMES: Final = ("auto", "light", "dark")
 FIRST_YEAR, LAST_YEAR = 1000, 9000
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How a page appears in a frame of another website: the parameters that only `/embed/` has."""
+
+    limit: int = 0  # maximum number of events of a list; 0 if it has pages
+    tabs: bool = False
+    theme: str = THEMES[0]
+
+    @property
+    def pairs(self) -> list[tuple[str, Any]]:
+        """Return the parameters that differ from the defaults."""
+        chosen = {"limit": self.limit, "tabs": int(self.tabs), "theme": "" if self.theme == THEMES[0] else self.theme}
+        return [(name, value) for name, value in chosen.items() if value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +45,13 @@ class UrlBuilder:
     filters: tuple[tuple[str, str], ...] = ()
     stable_filters: tuple[tuple[str, str], ...] = ()  # the same filters by ID, for feeds and embedded views
     language: str = ""  # the requested language; empty for the site's language
-    embedded: bool = False
+    frame: Frame | None = None
 
     def url(self, path: str, *more: tuple[str, Any], filtered: bool = True) -> str:
         pairs = [*(self.filters if filtered else ()), *[(name, str(value)) for name, value in more]]
         pairs += [("lang", self.language)] if self.language else []
-        prefix = "/embed" if self.embedded else ""
+        pairs += self.frame.pairs if self.frame else []
+        prefix = EMBED if self.frame else ""
         return f"{prefix}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
     def top_level(self, path: str) -> str:
@@ -65,9 +84,13 @@ class UrlBuilder:
         filters = tuple(pairs)
         return replace(self, filters=filters, stable_filters=filters)
 
-    def embed_url(self, view: str) -> str:
-        """Return the path for embedding a view of this list in another site."""
-        return replace(self, embedded=False, filters=self.stable_filters).url(f"/events/{view}/")
+    def embed(self, view: str, frame: Frame) -> str:
+        """Return the path of a view of this list in a frame."""
+        return replace(self, frame=frame, filters=self.stable_filters).url(f"/events/{view}/")
+
+    def embedding(self, view: str) -> str:
+        """Return the path of the page with the code that embeds a view of this list."""
+        return replace(self, frame=None, filters=self.stable_filters).url(EMBEDDING, ("view", view))
 
     def subscriptions(self) -> dict[str, str]:
         url = self.base_url + self.feed("ics")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 DEFAULT_FONTS: Final = "serif"
+ANY_SCHEME: Final = "auto"  # light or dark, as the visitor prefers
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TYPES: Final = {
     ".css": "text/css; charset=utf-8",
@@ -25,8 +26,9 @@ TYPES: Final = {
 _SHEETS: Final = {"site": ("design.css", "site.css"), "design": ("design.css",)}
 # The name contains the theme, so that any server process can build the file.
 _STYLE: Final = re.compile(
-    r"(?P<sheet>site|design)\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<fonts>[a-z]+))?\.css"
+    r"(?P<sheet>site|design)\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<scheme>light|dark))?(?:\.(?P<fonts>[a-z]+))?\.css"
 )
+_PREFERS_DARK: Final = re.compile(rb"\s?\(prefers-color-scheme:\s?dark\)")
 LIGHT_BACKGROUND: Final = "#f4f1ea"
 DARK_BACKGROUND: Final = "#26282d"
 # Fonts for headings and text. Japanese pages never use web fonts, which have no Japanese letters.
@@ -64,6 +66,7 @@ def find_asset(name: str) -> Asset | None:
             f"#{style['accent']}",
             f"#{style['second']}" if style["second"] else "",
             style["fonts"] or DEFAULT_FONTS,
+            style["scheme"] or ANY_SCHEME,
         )
         if name == style_name(*theme, sheet=style["sheet"]):
             return Asset(_make_style(*theme, sheet=style["sheet"]), TYPES[".css"])
@@ -88,15 +91,20 @@ def _font_file(family: str, subset: str = "latin") -> str:
 
 
 @lru_cache(maxsize=256)
-def style_name(accent: str, second_accent: str = "", fonts: str = DEFAULT_FONTS, *, sheet: str = "site") -> str:
+def style_name(
+    accent: str, second_accent: str = "", fonts: str = DEFAULT_FONTS, scheme: str = ANY_SCHEME, *, sheet: str = "site"
+) -> str:
     colours = accent[1:] + (f"-{second_accent[1:]}" if second_accent else "")
-    digest = _hash(_make_style(accent, second_accent, fonts, sheet=sheet))
-    return f"{sheet}.{digest}.{colours}{f'.{fonts}' if fonts != DEFAULT_FONTS else ''}.css"
+    digest = _hash(_make_style(accent, second_accent, fonts, scheme, sheet=sheet))
+    parts = [colours, *([scheme] if scheme != ANY_SCHEME else []), *([fonts] if fonts != DEFAULT_FONTS else [])]
+    return f"{sheet}.{digest}.{'.'.join(parts)}.css"
 
 
-def _make_style(accent: str, second_accent: str, fonts: str, *, sheet: str) -> bytes:
-    files = _files()
-    return make_theme(accent, second_accent, fonts).encode() + b"".join(files[name] for name in _SHEETS[sheet])
+def _make_style(accent: str, second_accent: str, fonts: str, scheme: str, *, sheet: str) -> bytes:
+    """Return a style sheet. One for a fixed scheme ignores which scheme the visitor prefers."""
+    style = make_theme(accent, second_accent, fonts).encode() + b"".join(_files()[name] for name in _SHEETS[sheet])
+    media = {"light": b" not all", "dark": b" all"}.get(scheme)
+    return _PREFERS_DARK.sub(media, style) if media else style
 
 
 @cache

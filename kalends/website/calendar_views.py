@@ -329,7 +329,7 @@ async def load_highlights(page_request: PageRequest, context: OperationContext) 
 
     There are none if the page is embedded, filtered or not the first of a list.
     """
-    if page_request.embedded or context.values:
+    if page_request.frame or context.values:
         return Highlights()
     page = make_page_context(page_request, context)
     featured, featured_tags = await _list(
@@ -361,9 +361,9 @@ async def show_default_view(page_request: PageRequest, context: OperationContext
     """Show the site's default view, below its highlights if the site has no front page."""
     if context.transaction.site.start_page == "calendar":
         page_request.highlights = await load_highlights(page_request, context)
-    return await VIEWS[_find_default_view(page_request, context)](page_request, context, {})
+    return await VIEWS[find_default_view(page_request, context)](page_request, context, {})
 
 
-def _find_default_view(page_request: PageRequest, context: OperationContext) -> str:
+def find_default_view(page_request: PageRequest, context: OperationContext) -> str:
     view: str = context.transaction.site.default_view
     return "list" if view == "map" and not page_request.map_settings.tiles_url else view

@@ -22,19 +22,19 @@ from kalends.calendar.operations import calendar_months
 from kalends.calendar.operations.page_filters import ResolvedFilters
 from kalends.calendar.operations.site_feeds import FEED_PARAMS
 from kalends.calendar.rules.record_types import Event
-from kalends.core import date_forms, messages, times
+from kalends.core import date_forms, messages, params, times
 from kalends.core.date_forms import DateInput
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import DEFAULT, LANGUAGES, find_language, gettext_noop as N_, translator
-from kalends.core.params import Param, parse_id
+from kalends.core.params import BOOLEAN, Param, parse_id
 from kalends.http import bodies
 from kalends.http.bodies import NO_CORRECTIONS, Corrections, base_name
 from kalends.http.request import RequestContext
 from kalends.http.router import Router
 from kalends.rendering.cards import Card, find_origin, make_card, shorten
 from kalends.rendering.page_locale import PageLocale, make_page_locale
-from kalends.rendering.page_urls import VIEWS, UrlBuilder, readable_slug
+from kalends.rendering.page_urls import THEMES, VIEWS, Frame, UrlBuilder, readable_slug
 from kalends.rendering.templates import make_environment
 from kalends.store import Row
 from kalends.store.sites import Site
@@ -47,6 +47,14 @@ SLUG: Final = r"(?P<slug>[^/]+)"
 PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
 MONTH: Final = r"(?P<month>\d{4}-\d\d)"
 DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
+
+
+MAX_FRAME_EVENTS: Final = 24
+FRAME_PARAMS: Final = (
+    Param("limit", params.integer(minimum=1, maximum=MAX_FRAME_EVENTS), ""),
+    Param("tabs", BOOLEAN, ""),
+    Param("theme", params.one_of(*THEMES), ""),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ class PageRequest(RequestContext["PageRoute"]):
     map_settings: MapSettings
     routes: "PageRoutes" = field(default_factory=lambda: PageRoutes((), ()))
     legacy_prefix: str = ""  # API path prefix for existing clients; empty if there is no alias
-    embedded: bool = False
+    frame: Frame | None = None  # set below /embed
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     sent_query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # including unknown parameters
     is_moved: bool = False  # whether a parameter of an old address leads to a redirect
@@ -129,7 +137,8 @@ class PageRoute:
     corrections: Corrections = NO_CORRECTIONS
 
     def __post_init__(self) -> None:
-        names = [*[param.name for param in self.params], *self.extra_names]
+        params = (*self.params, *FRAME_PARAMS) if self.embeds else self.params
+        names = [*[param.name for param in params], *self.extra_names]
         object.__setattr__(self, "known_names", frozenset(names))
 
 
@@ -170,6 +179,11 @@ MAX_NAVIGATION_BYTES: Final = 800  # for the links under "More"
 LINK_BYTES: Final = 30
 _SELF_TARGET: Final = Markup(' target="_self"')
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
+
+
+def take_frame(values: dict[str, Any]) -> Frame:
+    """Take the parameters of a frame out of the parameters of the page in it."""
+    return Frame(**{param.name: values.pop(param.name) for param in FRAME_PARAMS if param.name in values})
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +251,7 @@ def make_page_context(
         tuple(filters),
         tuple(_stable_filters(page_request.filters, filters)),
         language=page_request.language if page_request.requested_language else "",
-        embedded=page_request.embedded,
+        frame=page_request.frame,
     )
     return PageContext(page_request, context, locale, links)
 
@@ -284,7 +298,7 @@ async def show_page(
         model = replace(model, robots="noindex")
     cache_tags = (*cache_tags, *page_request.highlights.cache_tags)
     category_nav = CategoryNav()
-    if not page_request.embedded:
+    if not page_request.frame:
         category_nav = _make_category_nav(page, await list_categories(page) if categories is None else categories)
         cache_tags = (*cache_tags, "categories", caching.EVENT_SET)
     discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
@@ -336,7 +350,7 @@ def _make_layout(page: PageContext, site: Site) -> Layout:
         locale=page.locale,
         links=page.links,
         site=site,
-        embedded=page.request.embedded,
+        frame=page.request.frame,
         search_text=dict(page.links.filters).get("search", ""),
         unknown_names=page.filters.unknown,
         unknown_place=page.filters.unknown_place,
@@ -376,7 +390,7 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
         find_origin(url) for url in (*image_urls, page_request.map_settings.tiles_url.replace("{s}.", "*."))
     } - {""}
     sources = ["'self'", *(["data:"] if has_custom_css else []), *sorted(origins)]
-    ancestors = "*" if page_request.embedded else "'self'"
+    ancestors = "*" if page_request.frame else "'self'"
     return (
         "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; "
@@ -395,7 +409,7 @@ def render(page: Page, layout: Layout) -> str:
     return _ENVIRONMENT.get_template(page.template).render(
         _=layout.locale.gettext,
         # By default, links on an embedded page open outside the frame. This attribute keeps them inside.
-        self_target=_SELF_TARGET if layout.embedded else "",
+        self_target=_SELF_TARGET if layout.frame else "",
         styles=page.styles,
         scripts=page.scripts,
         **_read_fields(layout),

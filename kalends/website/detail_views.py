@@ -162,7 +162,7 @@ async def show_category(
     category = (await read_term(CATEGORIES, _with_slug(context, slug))).record
     # Decode both paths, because request paths are decoded, whereas records store them percent-encoded.
     canonical_path = unquote(urlsplit(category.url).path)
-    if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.embedded:
+    if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.frame:
         location = page_request.with_query(category.url)
         return PageResponse(b"", "text/plain", status=301, headers={"Location": location}, is_cacheable=False)
     subcategories = await list_terms(CATEGORIES, _with_values(context, parent=category.id, per_page=50))

@@ -54,7 +54,7 @@ async def show_start_page(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
     """Show the front page at `/` if the site has one. Embedding or parameters lead to the default view."""
-    is_plain = page_request.path == "/" and not page_request.embedded and not context.values
+    is_plain = page_request.path == "/" and not page_request.frame and not context.values
     if is_plain and context.transaction.site.start_page == "front":
         return await show_front(page_request, context)
     return await show_default_view(page_request, context, path_params)

@@ -146,7 +146,8 @@ async def list_cards(
     hides_repeats = hides_repeats and _lists_upcoming(context)
     if hides_repeats and REPEATS not in context.values:
         values.setdefault(HIDE_SUBSEQUENT, True)
-    values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
+    limit = page.request.frame.limit if page.request.frame else 0
+    values["per_page"] = min(limit or values.get("per_page", context.transaction.site.per_page), max_cards)
     is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
     cards, total = [page.make_card(event) for event in found.records], found.page.total
@@ -157,12 +158,13 @@ async def list_cards(
     return CardList(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
-        paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
+        paging=Paging() if limit else make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
         total=total,
         image=next(filter(None, (make_page_image(event.image) for event in found.records)), None),
         empty=None if cards else await _describe_empty_list(page, context, path, views or page.links),
-        past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
+        past_url="" if is_past or has_dates or limit else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",
+        all_url=replace(page.links, frame=None).url(path) if limit and found.page.total_pages > 1 else "",
         cache_tags=found.cache_tags,
         repeats_link=None if is_past else _make_repeats_link(page, path, values, cards, hides_repeats=hides_repeats),
     )
@@ -241,7 +243,7 @@ async def _describe_empty_list(
         text, begin, end = page.locale.text(N_("No upcoming events.")), page.today, None
     before = await calendar_months.find_day_before(context, begin) if begin and has_page(begin) else None
     after = await calendar_months.find_day_after(context, end) if end and has_page(end) else None
-    all_links = views if page.request.embedded else views.with_filters(())
+    all_links = views if page.request.frame else views.with_filters(())
     is_here = all_links.url("/events/list/") == page.links.url(path) and not is_past
     empty = make_empty_state(page, text, (before, after), views.day, all_links)
     return replace(empty, links=empty.links[:-1]) if is_here else empty

@@ -26,12 +26,22 @@ from kalends.core.params import read_params
 from kalends.http import bodies, responses
 from kalends.http.auth import admit_password
 from kalends.http.bodies import read_pairs
+from kalends.rendering.page_urls import EMBED, EMBEDDING, Frame
 from kalends.store.site_revisions import SiteRevision
-from kalends.website import calendar_views, detail_views, list_views, map_views, redirects, suggest_views
+from kalends.website import (
+    calendar_views,
+    detail_views,
+    embed_views,
+    list_views,
+    map_views,
+    redirects,
+    suggest_views,
+)
 from kalends.website.assets import STATIC, find_asset
 from kalends.website.calendar_views import list_today
 from kalends.website.context import (
     DAY,
+    FRAME_PARAMS,
     MONTH,
     PATH,
     SLUG,
@@ -41,6 +51,7 @@ from kalends.website.context import (
     PageView,
     make_page_context,
     show_page,
+    take_frame,
 )
 from kalends.website.feed_views import FEEDS, ICAL
 from kalends.website.front_views import show_start_page
@@ -59,7 +70,6 @@ log = logging.getLogger(__name__)
 
 MAX_FEED_WAIT: Final = 2.0
 ASSETS: Final = "/assets/"
-EMBED: Final = "/embed"
 IMMUTABLE_HEADERS: Final = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'",
@@ -101,6 +111,7 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     _view(r"/events/list/", list_views.show_list),
     _view(r"/events/map/", map_views.show_map),
     PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS, extra_names=list_views.FIND_PARAMS),
+    PageRoute(EMBEDDING, embed_views.show_embedding, embed_views.EMBED_PARAMS, extra_names=list_views.FIND_PARAMS),
     PageRoute(r"/events/suggest\.json", suggest_views.show_suggestions, (suggest_views.TEXT,), is_page=False),
     PageRoute(rf"/event/{SLUG}/", detail_views.show_event, (PASSWORD,), accepts_post=True, kind=EVENTS, embeds=True),
     _view(rf"/venue/{SLUG}/", detail_views.show_venue, VENUES),
@@ -145,7 +156,10 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
     # Browsers also submit empty form fields.
     filled = {name: value for name, value in raw.values.items() if value not in ("", [""])}
     async with AsyncExitStack() as stack:
-        values = await stack.enter_async_context(admit_password(page_request, read_params(route.params, filled)))
+        values = read_params((*route.params, *FRAME_PARAMS) if page_request.frame else route.params, filled)
+        if page_request.frame:
+            page_request.frame = take_frame(values)
+        values = await stack.enter_async_context(admit_password(page_request, values))
         if route.is_feed:
             owner = rate_limit_key(page_request.client_ip)
             await stack.enter_async_context(page_request.state.feed_limiter.slot(owner, MAX_FEED_WAIT))
@@ -204,7 +218,7 @@ def _match_embedded(page_request: PageRequest) -> None:
     target = found or page_request.routes.router.find(f"{path}/")
     if target is None or not target[0].embeds or redirects.wants_calendar(page_request.sent_query):
         return
-    page_request.path, page_request.embedded = path, True
+    page_request.path, page_request.frame = path, Frame()
     page_request.route, page_request.path_params = found or (None, {})
 
 
@@ -216,7 +230,7 @@ def _read_query(page_request: PageRequest) -> list[tuple[str, str]]:
 
 
 def _may_redirect(page_request: PageRequest) -> bool:
-    is_below_embed = page_request.embedded or page_request.path.startswith(f"{EMBED}/")
+    is_below_embed = page_request.frame or page_request.path.startswith(f"{EMBED}/")
     return page_request.request.method in ("GET", "HEAD") and not is_below_embed
 
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from kalends.rendering.cards import Badge, Card, PageImage, When
 from kalends.rendering.page_locale import PageLocale
-from kalends.rendering.page_urls import UrlBuilder
+from kalends.rendering.page_urls import Frame, UrlBuilder
 from kalends.store.sites import Site
 from kalends.website.models.front import FrontParts, StripLink
 from kalends.website.models.grid import Day, Slot
@@ -77,6 +77,7 @@ class CardList:
     empty: EmptyState | None = None  # None if there are cards
     past_url: str = ""
     upcoming_url: str = ""
+    all_url: str = ""  # the whole list, if a frame shows only its beginning
     cache_tags: tuple[str, ...] = ()
     repeats_link: tuple[str, str] | None = None  # shows or hides later dates of series, if there are any
 
@@ -187,7 +188,7 @@ class Layout:
     locale: PageLocale
     links: UrlBuilder
     site: Site
-    embedded: bool
+    frame: Frame | None  # set if another website frames the page
     search_text: str
     unknown_names: Sequence[str]  # filter values that match no record
     unknown_place: str
@@ -374,6 +375,24 @@ class SearchPage(ListPage):
     facets: Sequence[FacetField]
     quick_filters: Sequence[QuickFilter]
     towns: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedPage(Page):
+    """The codes that embed a view, their preview, and the form that changes what they show."""
+
+    template: ClassVar[str] = "embed.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css", "embed.css")
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "filters.js")
+    kind: str = "embed-page"
+    views: Sequence[tuple[str, str]]  # the views to choose from, and their labels
+    shown_view: str
+    options: Frame
+    search: str
+    kept: Sequence[tuple[str, str]]  # other parameters, which the form keeps
+    facets: Sequence[FacetField]
+    preview_url: str
+    codes: Sequence[tuple[str, str]]  # labels and codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,18 @@ def test_an_editor_sees_all_statuses(filled: RunningApp) -> None:
     assert "date=2031-06-01" in page.html
 
 
+def test_a_month_shows_the_first_events_of_a_day_and_a_week_shows_all(app: RunningApp) -> None:
+    for hour in range(9, 21):
+        create(app, f"Talk {hour}", f"2031-08-07 {hour:02}:00:00", f"2031-08-07 {hour:02}:30:00")
+    editor = ConsoleClient.signed_in(app, "editor")
+    month = editor.page(f"{CALENDAR}?date=2031-08-01").html
+    assert list_days(editor, "date=2031-08-01")["2031-08-07"][:8] == [f"Talk {hour}" for hour in range(9, 17)]
+    assert "Talk 17" not in month
+    more = re.search(r'href="([^"]+)">4 more<', month)
+    assert more
+    assert editor.page(more[1].replace("&amp;", "&")).html.count("Talk ") == 24
+
+
 def test_a_contributor_sees_own_events(filled: RunningApp) -> None:
     contributor = ConsoleClient.signed_in(filled, "contributor")
     assert list_days(contributor, "date=2031-05-20") == {"2031-05-09": ["Submission"]}
@@ -132,11 +144,16 @@ def test_a_wrong_day_is_explained(
 
 def test_a_change_by_somebody_else_is_not_overwritten(app: RunningApp, editor: ConsoleClient) -> None:
     event = create(app, "Market", "2031-03-02 10:00:00", "2031-03-02 11:00:00")
-    revision = app.sql("SELECT revision FROM events WHERE id = $1", event["id"])[0]["revision"]
-    app.caller("editor").change("events", event["id"], title="Market hall")
-    response = editor.post(MOVE, {"event": event["id"], "day": "2031-03-05", "revision": revision})
+    form = editor.page(f"{MOVE}?event={event['id']}").form(day="2031-03-05")
+    app.caller("editor").change("events", event["id"], start_date="2031-03-03 10:00", end_date="2031-03-03 11:00")
+    response = editor.post(MOVE, form)
     assert response.status_code == 412
-    assert read(app, event["id"])["start_date"] == "2031-03-02 10:00:00"
+    assert read(app, event["id"])["start_date"] == "2031-03-03 10:00:00"
+    # The form now has the new start, so a second attempt succeeds. Other changes do not prevent a move.
+    app.caller("editor").change("events", event["id"], title="Market hall")
+    assert editor.post(MOVE, Page.parse(response.text).form(day="2031-03-05")).status_code == 303
+    moved = read(app, event["id"])
+    assert (moved["start_date"], moved["title"]) == ("2031-03-05 10:00:00", "Market hall")
 
 
 def test_rights(app: RunningApp) -> None:

@@ -124,3 +124,18 @@ def test_queue_is_ordered_by_start_and_paged(app: RunningApp, desk: ProposalsCli
     after = (rows[0]["starts_at"], rows[0]["key"])
     assert [row["key"] for row in list_queue(app, after=after)] == [change["id"], late["id"]]
     assert count_queue(app) == 3
+
+
+def test_decision_on_one_pending_date_leaves_the_published_series_alone(
+    app: RunningApp, desk: ProposalsClient
+) -> None:
+    series = expect_json(desk.caller.post("//api/kalends/v1/series", {**EVENT, "rule": "FREQ=DAILY;COUNT=3"}), 201)
+    (first, *_) = app.sql("SELECT id FROM events WHERE series_id = $1 ORDER BY start_utc", series["id"])
+    desk.caller.change("events", first["id"], status="pending")
+    decided = decide(app, first["id"], desk.revision(first["id"]), decision="accept").body
+    statuses = "SELECT status FROM events UNION ALL SELECT status FROM series"
+    assert {row[0] for row in app.sql(statuses)} == {"publish"}
+    expect_json(desk.caller.patch(f"//api/kalends/v1/series/{series['id']}", {"cost": "5"}))
+    app.sql("UPDATE changes SET user_id = NULL WHERE revision > $1", decided["last_revision"])
+    desk.undo(decided)
+    assert sorted(row[0] for row in app.sql(statuses)) == ["pending", "publish", "publish", "publish"]

@@ -11,6 +11,7 @@ from kalends.calendar.kinds.event_list import PASSWORD_GUARDED_FILTERS
 from tests.api.running_app import API_PATH, Caller, RunningApp, User, assert_error, expect_json
 from tests.api.sample_records import DATES, unique
 from tests.conftest import replace_database, temporary_database
+from tests.security.wire_client import EXTENSION_PATH
 from tests.servers import Server
 from tests.soak import SOAK
 
@@ -53,6 +54,9 @@ def stage(
                 **DATES,
             }
             event = expect_json(editor.post(f"{API_PATH}/events", json=body), 201)
+            rule = {"rule": "FREQ=WEEKLY;COUNT=1"}
+            edit = expect_json(editor.post(f"{EXTENSION_PATH}/events/{event['id']}/series", json=rule))
+            event["series"] = edit["series"]
         yield ProtectedSite(server, event)
         server.stop()
 
@@ -69,6 +73,7 @@ def filters_by_name(stage: ProtectedSite) -> dict[str, dict[str, object]]:
         "ticketed": {"ticketed": 0},
         "free": {"free": 0},
         "event_status": {"event_status": "scheduled"},
+        "series": {"series": event["series"]["id"]},
         "geoloc": {"geoloc": 1},
         "geoloc_lat": {"geoloc_lat": 1, "geoloc_lng": 1},
         "geoloc_lng": {"geoloc_lng": 1, "geoloc_lat": 1},

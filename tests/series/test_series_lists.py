@@ -137,7 +137,7 @@ def test_list_page_can_be_reduced_to_first_dates(app: RunningApp, client: Series
     create(client, "Class")
     client.caller.create("events", title="Concert", **TIMES)
     page = get(app, "/events/list/")
-    switch = re.search(r'<a class="chip" href="([^"]+)"[^>]*>Hide repeats', page)
+    switch = re.search(r'<a class="pill" href="([^"]+)"[^>]*>Hide repeats', page)
     assert switch
     path, _, query = switch[1].partition("?")
     reduced = get(app, path, query)
@@ -162,7 +162,7 @@ def list_dates(page: str) -> list[tuple[str, str]]:
 
 
 def find_switch(page: str) -> tuple[str, str] | None:
-    match = re.search(r'<p class="list-options"><a class="chip" href="([^"]+)"[^>]*>([^<]+)<', page)
+    match = re.search(r'<a class="pill" href="([^"]+)"[^>]*>(Hide repeats|Show every date)<', page)
     return (match[2], match[1].replace("&amp;", "&")) if match else None
 
 

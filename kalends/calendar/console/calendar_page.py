@@ -32,6 +32,7 @@ from kalends.website.models.grid import find_month_bounds, find_week_start
 PATH: Final = f"{PREFIX}/calendar"
 DAY: Final = timedelta(days=1)
 MAX_EVENTS: Final = 500
+MAX_OF_DAY: Final = 8  # in a month; the week shows all
 VIEWS: Final = ("month", "week")
 
 
@@ -59,6 +60,7 @@ class CalendarDay:
     is_today: bool
     is_outside: bool
     entries: list[CalendarEntry] = field(default_factory=list[CalendarEntry])
+    more_count: int = 0  # events without room in the month
 
 
 async def show_calendar(console_request: ConsoleRequest) -> Response:
@@ -71,12 +73,12 @@ async def show_calendar(console_request: ConsoleRequest) -> Response:
     async with console_request.transaction() as tx:
         table = TableFilter(first=f"{first}", last=f"{last}")
         values = make_table_values(table, console_request, per_page=MAX_EVENTS)
-        page = await event_queries.read_table(replace(console_request.make_context(tx), values=values))
+        page = await event_queries.find_table_rows(replace(console_request.make_context(tx), values=values))
     days = [
         CalendarDay(at, locale.long_day(at), at == today, view == "month" and at.month != day.month)
         for at in (first + n * DAY for n in range((last - first).days + 1))
     ]
-    _fill_days(days, page.rows, console_request, locale)
+    _fill_days(days, page.rows, console_request, locale, MAX_OF_DAY if view == "month" else MAX_EVENTS)
     previous, following = _find_neighbours(view, day)
     return show(
         console_request,
@@ -116,16 +118,21 @@ def _find_neighbours(view: str, day: date) -> tuple[date, date]:
     return (first - DAY).replace(day=1), (first + 31 * DAY).replace(day=1)
 
 
-def _fill_days(days: list[CalendarDay], rows: list[Row], console_request: ConsoleRequest, locale: PageLocale) -> None:
+def _fill_days(
+    days: list[CalendarDay], rows: list[Row], console_request: ConsoleRequest, locale: PageLocale, limit: int
+) -> None:
     by_date = {day.date: day for day in days}
     for row in rows:
         start, end = row["start_local"], row["end_local"]
         last = last_day(start, end, all_day=row["all_day"])
         for at in (start.date() + n * DAY for n in range((last - start.date()).days + 1)):
-            if at in by_date:
-                by_date[at].entries.append(_make_entry(row, console_request, locale, is_first=at == start.date()))
-            elif at > days[-1].date:
+            if at > days[-1].date:
                 break
+            day = by_date.get(at)
+            if day is not None and len(day.entries) < limit:
+                day.entries.append(_make_entry(row, console_request, locale, is_first=at == start.date()))
+            elif day is not None:
+                day.more_count += 1
 
 
 def _make_entry(row: Row, console_request: ConsoleRequest, locale: PageLocale, *, is_first: bool) -> CalendarEntry:
@@ -138,7 +145,7 @@ def _make_entry(row: Row, console_request: ConsoleRequest, locale: PageLocale, *
         to_plain_text(row["title"]) or locale.text(UNTITLED),
         f"{PREFIX}/events/{row['id']}" if may_edit else public,
         locale.time(start) if is_first and not row["all_day"] else "",
-        start.isoformat(timespec="minutes"),
+        _format_start(row),
         status,
         locale.text(STATUS_FILTERS[status]) if status != "publish" else "",
         STATUS_STYLES.get(status, ""),
@@ -146,6 +153,11 @@ def _make_entry(row: Row, console_request: ConsoleRequest, locale: PageLocale, *
         is_movable=may_edit and is_first,
         is_further=not is_first,
     )
+
+
+def _format_start(row: Row) -> str:
+    start: datetime = row["start_local"]
+    return start.isoformat(timespec="minutes")
 
 
 # Moving ----------------------------------------------------------------------------------------
@@ -163,11 +175,14 @@ async def move(console_request: ConsoleRequest) -> Response:
     row = await _fetch_event(console_request, parse_id(console_request.form_text("event")))
     back = console_request.form_text("back")
     try:
+        # Another editor may have moved the event while this one looked at the calendar.
+        if console_request.form_text("start") not in ("", _format_start(row)):
+            raise errors.precondition_failed()
         start = _read_moment(console_request.form_text("day"), console_request.form_text("time"), row)
         params = move_times(row, start)
     except ApiError as error:
         return _show_form(console_request, row, row["start_local"], back, error)
-    revision = parse_id(console_request.form_text("revision")) or row["revision"]
+    revision = row["revision"]
     if row["series_id"] is not None:
         return await ask_scope(console_request, ScopedEdit(row, SAVE, params, revision))
     try:
@@ -246,6 +261,7 @@ def _show_form(
         status=error.status if error else 200,
         title=to_plain_text(row["title"]),
         row=row,
+        start=_format_start(row),
         day=f"{start:%Y-%m-%d}",
         time="" if row["all_day"] else f"{start:%H:%M}",
         back=_find_back(back),

@@ -18,6 +18,7 @@ from kalends.calendar.kinds.kind import Clause, Columns, Filter, Kind, LinkCondi
 from kalends.calendar.kinds.media_kind import MEDIA
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.operations.record_verbs import (
+    RowPage,
     build_clauses,
     build_list_query,
     find_page,
@@ -118,8 +119,12 @@ class TablePage:
     )  # protected events that the user may not edit; only their title and date are shown
 
 
+async def find_table_rows(context: OperationContext) -> RowPage:
+    return await find_page(TABLE_EVENTS, replace(context, values={**context.values, WITH_HIDDEN: True}))
+
+
 async def read_table(context: OperationContext) -> TablePage:
-    found = await find_page(TABLE_EVENTS, replace(context, values={**context.values, WITH_HIDDEN: True}))
+    found = await find_table_rows(context)
     rows, actor, locked = found.rows, context.actor, permissions.locked_ids(context, found.rows)
     venues = Sql("SELECT r.id, r.title AS name FROM venues r")
     authors = Sql("SELECT r.id, coalesce(nullif(r.display_name, ''), r.login) AS name FROM users r")

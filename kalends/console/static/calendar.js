@@ -55,6 +55,7 @@ function drop() {
   stop();
   if (day === dayOf(entry) && time === timeOf(entry)) return;
   form.elements.event.value = entry.dataset.event;
+  form.elements.start.value = entry.dataset.start;
   form.elements.day.value = day.dataset.day;
   form.elements.time.value = time === timeOf(entry) ? "" : time;
   form.submit();

@@ -5,6 +5,7 @@ The operations take the proposal's ID as `context.slug`, and the version that th
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -16,7 +17,7 @@ from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.merging import Merge, merge
-from kalends.calendar.operations.record_history import restore_record
+from kalends.calendar.operations.record_history import list_edits, restore_record
 from kalends.calendar.operations.record_verbs import create_record, delete_record, fetch_active_row, update_record
 from kalends.core import credentials, errors, params
 from kalends.core.errors import InvalidValue
@@ -48,106 +49,46 @@ from kalends.store.database import Transaction
 # Decisions and their parameters ---------------------------------------------------------------------
 
 
-def clean_comment(value: str, limit: int = MAX_TEXT) -> str:
+def _clean(value: str, limit: int = MAX_TEXT) -> str:
     return clean_text(value, limit)
 
 
-def read_object(value: object) -> dict[str, Any]:
+def _read_object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidValue("must be an object.")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read_choices(value: object) -> dict[str, Any]:
-    choices = read_object(value)
+    choices = _read_object(value)
     if any(choice not in CHOICES for choice in choices.values()):
         raise InvalidValue("must have one of {values} for each field.", values=", ".join(CHOICES))
     return choices
 
 
-OBJECT: Final = Type({"type": "object"}, read_object)
-_CHOICES: Final = {"type": "object", "additionalProperties": {"type": "string", "enum": list(CHOICES)}}
-VALUES: Final = param("values", OBJECT, "The parameters of the event, instead of the proposed ones")
-REVISION: Final = param(
-    "revision", params.integer(minimum=1), "The revision of the event that `values` or `choices` are based on"
-)
-COMMENT: Final = param("comment", params.text(clean_comment), "A comment for the sender")
-REASON: Final = param("reason", params.one_of(*REASONS), "Why the proposal is rejected")
+TEXT: Final = params.text(_clean)
+OBJECT: Final = Type({"type": "object"}, _read_object)
+_EACH: Final = {"type": "object", "additionalProperties": {"type": "string", "enum": list(CHOICES)}}
+_CHOICES: Final = Type({"type": "object"}, _read_choices, exact_schema=_EACH)
+_REVISION: Final = params.integer(minimum=1)
+_COMMENT: Final = param("comment", TEXT, "A comment for the sender")
+_REASON: Final = param("reason", params.one_of(*REASONS), "Why the proposal is rejected")
+_DECISION: Final = param("decision", params.one_of("accept", "return", "reject"), "The decision", required=True)
 ACCEPT_PARAMS: Final[tuple[Param, ...]] = (
-    VALUES,
-    param(
-        "choices",
-        Type({"type": "object"}, _read_choices, exact_schema=_CHOICES),
-        "For each field of a conflict, whether the proposal’s value or the record’s counts",
-    ),
-    REVISION,
+    param("values", OBJECT, "The parameters of the event, instead of the proposed ones"),
+    param("choices", _CHOICES, "For each field of a conflict, whether the proposal’s value or the record’s counts"),
+    param("revision", _REVISION, "The revision of the event that `values` or `choices` are based on"),
 )
-RETURN_PARAMS: Final[tuple[Param, ...]] = (
-    replace(COMMENT, type=params.text(clean_comment, allow_empty=False), required=True),
-)
-REJECT_PARAMS: Final[tuple[Param, ...]] = (replace(REASON, required=True), COMMENT)
-PENDING_PARAMS: Final[tuple[Param, ...]] = (
-    param("decision", params.one_of("accept", "return", "reject"), "What happens with the event", required=True),
-    REASON,
-    COMMENT,
-)
+RETURN_PARAMS: Final = (replace(_COMMENT, type=params.text(_clean, allow_empty=False), required=True),)
+REJECT_PARAMS: Final = (replace(_REASON, required=True), _COMMENT)
+PENDING_PARAMS: Final = (_DECISION, _REASON, _COMMENT)
+_REQUIRED: Final[Mapping[str, tuple[Param, ...]]] = {"accept": (), "return": RETURN_PARAMS, "reject": REJECT_PARAMS}
 
 
-_REQUIRED: Final = {"accept": (), "return": RETURN_PARAMS, "reject": REJECT_PARAMS}
-
-
-async def accept_proposal(kind: Kind, context: OperationContext) -> Outcome:
-    """Create or change the event as the editor, and return the proposal."""
-    return await _decide(context, "accept")
-
-
-async def return_proposal(kind: Kind, context: OperationContext) -> Outcome:
-    """Send a proposal back to its sender, with a comment."""
-    return await _decide(context, "return")
-
-
-async def reject_proposal(kind: Kind, context: OperationContext) -> Outcome:
-    """Reject a proposal for a reason, with an optional comment."""
-    return await _decide(context, "reject")
-
-
-async def decide_pending(kind: Kind, context: OperationContext) -> Outcome:
-    """Decide on a pending event, given by `context.record_id` and, as `if_match`, its revision.
-
-    A proposal without values keeps the decision.
-    """
-    permissions.require_role(context.actor, EDITOR)
-    if context.if_match is None:
-        raise errors.version_required()
-    tx, event = context.transaction, await fetch_active_row(EVENTS, context)
-    if event["status"] != "pending":
-        raise errors.proposal_decided(event["status"])
-    action: str = context.values.get("decision", "")
-    if missing := params.find_missing(_REQUIRED.get(action, PENDING_PARAMS), context.values):
-        raise errors.missing_params(missing)
-    columns: storage.Columns = {
-        "state": "waiting",
-        "base_revision": event["revision"],
-        "starts_at": event["start_utc"],
-    }
-    row = await storage.find_open_review(tx, event["id"])
-    if row is not None:
-        row = await storage.change_proposal(tx, row["id"], columns)
-    else:
-        sender: storage.Columns = {"origin": "contributor", "user_id": event["author_id"]}
-        times: storage.Columns = {"created_at": tx.now, "expires_at": event["end_utc"]}
-        row = await storage.add_proposal(
-            tx, {"id": credentials.new_uid(), "record_id": event["id"], **columns, **sender, **times}
-        )
-    seen = frozenset([row["version"]])
-    return await _decide(replace(context, record_id=None, slug=row["id"], if_match=seen), action)
-
-
-async def _decide(context: OperationContext, action: str) -> Outcome:
+async def _decide(action: str, kind: Kind, context: OperationContext) -> Outcome:
     """Write the decision, after the record; both are stored or neither."""
     row, tx = await _fetch_for(context, action), context.transaction
-    first_revision = tx.changes.revision
-    record_id = row["record_id"]
+    first_revision, record_id = tx.changes.revision, row["record_id"]
     if not storage.decode_values(row):
         await _decide_event(context, record_id, action)
     elif action == "accept":
@@ -175,6 +116,37 @@ async def _decide(context: OperationContext, action: str) -> Outcome:
     if row["submitter_id"] is not None or row["user_id"] not in (None, context.actor.user_id):
         await enqueue_mail(tx, Mail.DECISION, row["id"], decided["version"], DECISION_DELAY)
     return build_written_outcome(decided)
+
+
+accept_proposal: Final = partial(_decide, "accept")
+return_proposal: Final = partial(_decide, "return")
+reject_proposal: Final = partial(_decide, "reject")
+
+
+async def decide_pending(kind: Kind, context: OperationContext) -> Outcome:
+    """Decide on a pending event, given by `context.record_id` and, as `if_match`, its revision.
+
+    A proposal without values keeps the decision.
+    """
+    permissions.require_role(context.actor, EDITOR)
+    if context.if_match is None:
+        raise errors.version_required()
+    tx, event = context.transaction, await fetch_active_row(EVENTS, context)
+    if event["status"] != "pending":
+        raise errors.proposal_decided(event["status"])
+    action: str = context.values.get("decision", "")
+    if missing := params.find_missing(_REQUIRED.get(action, PENDING_PARAMS), context.values):
+        raise errors.missing_params(missing)
+    seen: storage.Columns = {"base_revision": event["revision"], "starts_at": event["start_utc"], "state": "waiting"}
+    row = await storage.find_open_review(tx, event["id"])
+    if row is not None:
+        row = await storage.change_proposal(tx, row["id"], seen)
+    else:
+        sent: storage.Columns = {"id": credentials.new_uid(), "origin": "contributor", "user_id": event["author_id"]}
+        dates: storage.Columns = {"created_at": tx.now, "expires_at": event["end_utc"]}
+        row = await storage.add_proposal(tx, {"record_id": event["id"], **sent, **dates, **seen})
+    version = frozenset([row["version"]])
+    return await _decide(action, kind, replace(context, record_id=None, slug=row["id"], if_match=version))
 
 
 async def _fetch_for(context: OperationContext, action: str) -> Row:
@@ -235,17 +207,14 @@ async def _resolve_conflicts(
     result = await merge(EVENTS, there, base_revision, values)
     unsettled = [conflict for conflict in result.conflicts if conflict.name not in choices]
     if unsettled or (choices and revision != result.revision):
-        raise errors.proposal_conflict(_describe_conflicts(result), result.revision)
+        names = {"base": "base", "record": "theirs", "proposal": "mine"}
+        described = {
+            conflict.name: {side: getattr(conflict, name) for side, name in names.items()}
+            for conflict in result.conflicts
+        }
+        raise errors.proposal_conflict(described, result.revision)
     chosen = [result.own_params[entry.name] for entry in result.conflicts if choices[entry.name] == "proposal"]
     return {**result.values, **{name: value for own in chosen for name, value in own.items()}}
-
-
-def _describe_conflicts(result: Merge) -> dict[str, Any]:
-    """Return the values of conflicting fields. Passwords are only booleans in this format."""
-    return {
-        conflict.name: {"base": conflict.base, "record": conflict.theirs, "proposal": conflict.mine}
-        for conflict in result.conflicts
-    }
 
 
 async def compare_with_record(context: OperationContext, row: Row) -> Merge:
@@ -279,18 +248,12 @@ async def _decide_event(context: OperationContext, event_id: int, action: str) -
     event = await fetch_active_row(EVENTS, _for_event(context, {}, event_id))
     if event["status"] != "pending":
         raise errors.proposal_decided(event["status"])
-    status = _STATUSES.get(action)
-    if (scope := _choose_scope(event)) == ALL:
-        operation = edit_event if status else delete_event
-    else:
-        operation = update_record if status else delete_record
-    values = {"status": status} if status else {}
-    await operation(EVENTS, _for_event(context, {**values, **({"scope": scope} if scope == ALL else {})}, event_id))
-
-
-def _choose_scope(event: Row) -> str:
     is_pending_series = event["series_id"] is not None and orjson.loads(event["series_facts"])["status"] == "pending"
-    return ALL if is_pending_series else THIS
+    scope = ALL if is_pending_series else THIS
+    if action == "reject":
+        await delete_event(EVENTS, _for_event(context, {"scope": scope}, event_id))
+    else:
+        await edit_event(EVENTS, _for_event(context, {"scope": scope, "status": _STATUSES[action]}, event_id))
 
 
 # Undo ----------------------------------------------------------------------------------------------
@@ -321,25 +284,24 @@ async def undo_decision(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def _undo_write(context: OperationContext, row: Row, *, is_new: bool) -> None:
-    tx, record_id, first_revision = context.transaction, row["record_id"], row["first_revision"]
+    tx, record_id = context.transaction, row["record_id"]
     event = await EVENTS.fetch(tx, record_id)
     if event is None:
         raise errors.proposal_final(Message("the event has been deleted."))
-    if await _has_person_changed(tx, "events", record_id, row["last_revision"]):
+    if any(edit["user_id"] is not None for edit in await list_edits(tx, EVENTS, record_id, row["last_revision"])):
         raise errors.proposal_final(Message("someone has changed the event since."))
     if is_new:
         if event["status"] != "trash":
             await delete_record(EVENTS, _for_event(context, {}, record_id))
-    elif not storage.decode_values(row) and event["series_id"] is not None:
-        await restore_series(SERIES, _for_event(context, {"revision": first_revision}, event["series_id"]))
+        return
+    former = {"revision": row["first_revision"]}
+    if not storage.decode_values(row) and await _has_decided_series(tx, event["series_id"], row):
+        await restore_series(SERIES, _for_event(context, former, event["series_id"]))
     else:
-        await restore_record(EVENTS, _for_event(context, {"revision": first_revision}, record_id))
+        await restore_record(EVENTS, _for_event(context, former, record_id))
 
 
-async def _has_person_changed(tx: Transaction, kind: str, record_id: int, since: int) -> bool:
-    """Return whether a user has edited a record since a revision, even earlier in this transaction."""
-    is_edited_now = tx.changes.user_id is not None and any(
-        (change.kind, change.record_id) == (kind, record_id) and change.revision > since and not change.is_derived
-        for change in tx.changes.entries
-    )
-    return is_edited_now or await storage.has_person_changed(tx, kind, record_id, since)
+async def _has_decided_series(tx: Transaction, series_id: int | None, row: Row) -> bool:
+    """Return whether a decision on a pending date has set the status of its whole series."""
+    edits = await list_edits(tx, SERIES, series_id, row["first_revision"]) if series_id is not None else []
+    return any(edit["revision"] <= row["last_revision"] and "status" in (edit["before"] or "") for edit in edits)

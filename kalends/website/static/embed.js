@@ -13,7 +13,7 @@
   frame.style.border = "0";
   window.addEventListener("message", (event) => {
     if (event.source === frame.contentWindow && event.origin === origin && Number.isFinite(event.data?.kalends)) {
-      frame.height = String(Math.min(Math.ceil(event.data.kalends), 20000));
+      frame.height = String(Math.min(Math.ceil(event.data.kalends), 2000));
     }
   });
   script.after(frame);

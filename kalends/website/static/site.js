@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const texts = document.body.dataset;
+  document.documentElement.classList.add("has-script");
   const visitorZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const language = document.documentElement.lang;
 
@@ -34,24 +35,24 @@
     time.append(line);
   }
 
-  // Copy fields are selected and copied by a click.
-  for (const field of document.querySelectorAll("[data-copy]")) {
-    field.addEventListener("focus", () => field.select());
-    field.addEventListener("click", async () => {
-      field.select();
-      try {
-        await navigator.clipboard.writeText(field.value);
-        field.setAttribute("aria-description", texts.copied);
-      } catch {
-        // Without clipboard access, the visitor can still copy the selected text.
-      }
-    });
-  }
+  // Copy fields are selected and copied by a click on the field or on the button after it.
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-copies]");
+    const field = button ? button.parentElement.querySelector("[data-copy]") : target.closest("[data-copy]");
+    if (!field) return;
+    field.select();
+    try {
+      await navigator.clipboard.writeText(field.value);
+      field.setAttribute("aria-description", texts.copied);
+      if (button) button.textContent = texts.copied;
+    } catch {
+      // Without clipboard access, the visitor can still copy the selected text.
+    }
+  });
 
   // The page is shared by the means of the device; where there are none, its address is copied.
   for (const button of document.querySelectorAll("[data-share]")) {
     const url = document.querySelector("link[rel=canonical]")?.href ?? location.href;
-    button.classList.add("is-ready");
     button.addEventListener("click", async () => {
       try {
         if (navigator.share) await navigator.share({ title: document.title, url });

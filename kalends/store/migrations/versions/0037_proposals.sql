@@ -11,7 +11,7 @@ ALTER TABLE application_passwords ADD COLUMN IF NOT EXISTS may_propose boolean N
     CHECK (read_only OR NOT may_propose);
 
 -- People without an account who use the public form.
-CREATE TABLE submitters (
+CREATE TABLE IF NOT EXISTS submitters (
     site_id      bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     id           uuid NOT NULL,
     email        text NOT NULL CHECK (email = lower(email) AND email <> ''),
@@ -25,7 +25,7 @@ CREATE TABLE submitters (
 );
 
 -- Changes of events that have not happened. Their tables have neither revisions nor numbers from the site's counters.
-CREATE TABLE proposals (
+CREATE TABLE IF NOT EXISTS proposals (
     site_id        bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     id             uuid NOT NULL,
     -- Raised by every change of the row; decisions name it.
@@ -70,12 +70,12 @@ CREATE TABLE proposals (
     FOREIGN KEY (site_id, decided_by) REFERENCES users (site_id, id) ON DELETE SET NULL (decided_by),
     FOREIGN KEY (site_id, submitter_id) REFERENCES submitters (site_id, id) ON DELETE SET NULL (submitter_id)
 );
-CREATE INDEX proposals_queue ON proposals (site_id, starts_at, id) WHERE state = 'waiting';
-CREATE INDEX proposals_due ON proposals (expires_at);
-CREATE INDEX proposals_record ON proposals (site_id, record_id);
-CREATE UNIQUE INDEX proposals_open_by_user ON proposals (site_id, record_id, user_id)
+CREATE INDEX IF NOT EXISTS proposals_queue ON proposals (site_id, starts_at, id) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS proposals_due ON proposals (expires_at);
+CREATE INDEX IF NOT EXISTS proposals_record ON proposals (site_id, record_id);
+CREATE UNIQUE INDEX IF NOT EXISTS proposals_open_by_user ON proposals (site_id, record_id, user_id)
     WHERE state IN ('waiting', 'returned') AND values <> '{}';
-CREATE UNIQUE INDEX proposals_open_by_submitter ON proposals (site_id, record_id, submitter_id)
+CREATE UNIQUE INDEX IF NOT EXISTS proposals_open_by_submitter ON proposals (site_id, record_id, submitter_id)
     WHERE state IN ('waiting', 'returned') AND values <> '{}';
 COMMENT ON INDEX proposals_queue IS 'the queue of editors';
 COMMENT ON INDEX proposals_due IS 'worker: proposals to end or erase, of all sites';
@@ -86,7 +86,7 @@ COMMENT ON INDEX proposals_open_by_user IS 'one open change per event and accoun
 COMMENT ON INDEX proposals_open_by_submitter IS 'one open change per event and submitter';
 
 -- Not in the media library, which is public.
-CREATE TABLE proposal_pictures (
+CREATE TABLE IF NOT EXISTS proposal_pictures (
     site_id     bigint NOT NULL,
     proposal_id uuid NOT NULL,
     content     bytea NOT NULL CHECK (octet_length(content) <= 600000),
@@ -96,7 +96,7 @@ CREATE TABLE proposal_pictures (
 );
 
 -- Proposals that a job has to look at.
-CREATE FUNCTION due_proposals(cutoff timestamptz, most integer) RETURNS TABLE (site_id bigint, id uuid)
+CREATE OR REPLACE FUNCTION due_proposals(cutoff timestamptz, most integer) RETURNS TABLE (site_id bigint, id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT p.site_id, p.id FROM proposals p
     WHERE p.expires_at <= cutoff AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = p.site_id)
@@ -104,7 +104,7 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
 $$;
 
 -- Sites with proposals or pending events, for the daily summary.
-CREATE FUNCTION sites_with_queue() RETURNS TABLE (site_id bigint)
+CREATE OR REPLACE FUNCTION sites_with_queue() RETURNS TABLE (site_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT s.id FROM sites s
     WHERE (EXISTS (SELECT FROM proposals p WHERE p.site_id = s.id AND p.state = 'waiting')
@@ -142,6 +142,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY['submitters', 'proposals', 'proposal_pictures'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('DROP POLICY IF EXISTS site_fence ON %I', name);
         EXECUTE format('CREATE POLICY site_fence ON %I TO kalends_app
             USING (site_id = current_setting(''kalends.site_id'')::bigint)
             WITH CHECK (site_id = current_setting(''kalends.site_id'')::bigint)', name);
