@@ -172,6 +172,10 @@ bench-calendar *arguments:
 bench-fairness *arguments:
     uv run python -m bench.fairness "$@"
 
+# Send events with the public form at a high rate while others read and edit: --events N, --seconds N, --per-minute N
+bench-submissions *arguments:
+    uv run python -m bench.submissions "$@"
+
 # Edit with 100 people in the console while others read: --quick, --editors N, --rounds N
 bench-console *arguments:
     uv run python -m bench.console_editors "$@"

@@ -69,6 +69,8 @@ PATH_MARKERS = {
     "move_in/test_move_in_recording.py": ["process"],
     "pages/test_browser.py": ["npm"],
     "pages/test_responsive_layout.py": ["npm"],
+    "proposals/test_email_delivery.py": ["process"],
+    "proposals/test_form_browser.py": ["npm"],
     "proxies": ["process"],
     "replicas": ["process"],
     "robustness": ["process"],

@@ -60,7 +60,7 @@ class Submitter:
 
     def send(self, path: str = ADD, picture: bytes | None = None, wait: float = 5, **changes: Any) -> httpx.Response:
         """Fill in the form and send it after some seconds."""
-        form = self.page(path).form(**{**EVENT, **changes}, company=changes.get("company"))
+        form = self.page(path).form(**{"company": None, **EVENT, **changes})
         return self.post(path, form, picture, wait)
 
     def post(self, path: str, form: dict[str, Any], picture: bytes | None = None, wait: float = 5) -> httpx.Response:

@@ -8,61 +8,48 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from kalends.calendar.access.operation_context import OperationContext
 from kalends.core.errors import ApiError, InvalidValue, field_errors
-from kalends.core.limits import rate_limit_key
+from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, rate_limit_key
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.urls import read_email
 from kalends.http.auth import reject_cross_site
-from kalends.http.bodies import Upload, read_body, read_upload, read_values
+from kalends.http.bodies import Upload, read_upload
 from kalends.media.adapters.library import Library
-from kalends.proposals import storage
+from kalends.proposals import rules, storage
 from kalends.proposals.mails import describe_start
 from kalends.proposals.operations import submissions
 from kalends.proposals.operations.proposal_sending import Draft
 from kalends.proposals.operations.proposal_values import check_values
-from kalends.proposals.pages.submission_fields import (
-    NEW_FORM,
-    PICTURE,
-    Entry,
-    make_params,
-    read_entry,
-    read_text,
-)
+from kalends.proposals.pages import submission_fields as fields
+from kalends.proposals.pages.submission_fields import Entry, read_text
 from kalends.proposals.pages.submission_frame import (
     ADD_PATH,
     LINK_REQUEST_PATH,
-    SimilarEvent,
-    SubmissionNote,
-    check_entry,
+    Visit,
     enter,
-    find_stamp_problem,
-    is_post,
-    make_stamp,
+    read_form,
     see_other,
-    show,
-    show_form,
-)
-from kalends.proposals.rules import (
-    MAX_PICTURE_BYTES,
-    MAX_STORED_BYTES,
-    MAX_TYPED_LINKS,
-    MAX_UNCONFIRMED_BYTES,
-    PICTURE_EDGE,
 )
 from kalends.rendering.cards import read_title
-from kalends.website.context import PageRequest, PageRoute, make_page_context
+from kalends.website.context import PageRequest, PageRoute
 
+# Forms that a process receives at the same time: slow ones must not occupy what editors upload through.
+UPLOADS: Final = PerOwnerLimiter(ConcurrencyLimits(per_owner=2, total=20, waiting_per_owner=4, waiting=100))
+MAX_WAIT: Final = 10.0
 HEADING: Final = N_("Add an event")
-SENT: Final = f"{ADD_PATH}sent/"
+SENT_PATH: Final = f"{ADD_PATH}sent/"
 HONEYPOT: Final = "company"  # people don't see this field
-ADDRESS: Final = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
+TYPED_LINK: Final = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
 TYPED: Final = ("title", "description", "note", "venue", "organizer", "name", "picture_alt")
 TRY_LATER: Final = N_("Many events are being sent at the moment. Try again later.")
-SENT_TEXTS: Final = (
+CHECK_EMAIL: Final = N_("Check your email")
+SENT: Final = (
     N_("We’ve sent you an email with a link. Open the link within 48 hours, or we’ll delete what you entered."),
     N_("After that, the editors decide, and you’ll hear from them by email."),
 )
+LINKS_HEADING: Final = N_("Send the link again")
+LINKS_TEXT: Final = N_("Enter the address that you used in the form. We’ll send you links to what you’ve sent.")
+LINKS_SENT: Final = N_("If you’ve sent something with this address, we’ve sent you the links.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,235 +63,183 @@ class Post:
     is_different: bool = False  # whether the sender knows the similar events
 
 
-async def handle_form(page_request: PageRequest) -> Response:
+async def handle_form(request: PageRequest) -> Response:
     """Show the form, or read what was sent. The picture is decoded only after all checks."""
-    if not is_post(page_request):
-        async with enter(page_request) as context:
-            return await _show(page_request, context, Post(Entry()), {})
-    reject_cross_site(page_request.request, page_request.state.origins)
-    library = page_request.state.library
+    if request.request.method != "POST":
+        async with enter(request) as visit:
+            return await _show(visit, Post(Entry()), {})
+    reject_cross_site(request.request, request.state.origins)
+    library = request.state.library
     if library is None:
         raise AssertionError("a server without a media library")
-    owner = f"submission {rate_limit_key(page_request.client_ip)}"
-    async with library.limiter.slot(owner), library.open_work_directory() as directory:
+    owner = rate_limit_key(request.client_ip)
+    async with UPLOADS.slot(owner, MAX_WAIT), library.open_work_directory() as directory:
         # A picture that is slightly too large is explained beside its field.
-        raw, upload = await read_upload(page_request.request, directory, 2 * MAX_PICTURE_BYTES)
+        raw, upload = await read_upload(request.request, directory, 2 * rules.MAX_PICTURE_BYTES)
         form = raw.values
         post = Post(
-            read_entry(form),
+            fields.read_entry(form),
             read_text(form, "stamp"),
             upload if upload is not None and upload.path.stat().st_size else None,
             fills_honeypot=bool(read_text(form, HONEYPOT)),
             is_different=bool(read_text(form, "is_different")),
         )
-        return await _receive(page_request, post, library)
+        return await _receive(request, post, library)
 
 
-async def _receive(page_request: PageRequest, post: Post, library: Library) -> Response:
-    texts, client_ip = post.entry.texts, page_request.client_ip
-    email, problems = _read_sender(texts["email"])
-    async with enter(page_request) as context:
-        if post.fills_honeypot or await submissions.is_blocked(context.transaction, email):
-            return see_other(SENT, page_request)
-        if problem := find_stamp_problem(context, post.stamp):
-            return await _show(page_request, context, post, {"": problem})
+async def _receive(request: PageRequest, post: Post, library: Library) -> Response:
+    texts, client_ip = post.entry.texts, request.client_ip
+    email, problem = _read_email(texts["email"])
+    async with enter(request) as visit:
+        if post.fills_honeypot or await submissions.is_blocked(visit.tx, email):
+            return see_other(SENT_PATH, request)
+        if early := visit.find_stamp_problem(post.stamp):
+            return await _show(visit, post, {"": early})
         if links := _find_typed_links(texts):
-            return await _show(page_request, context, post, links)
-        if wait := await submissions.find_wait(context.transaction, client_ip, email):
-            return await _refuse(page_request, context, wait)
-        values = {name: value for name, value in (await make_params(context, post.entry)).items() if value}
-        if problems := problems | await _check(context, post, values):
-            return await _show(page_request, context, post, problems)
-        similar = [] if post.is_different else await _find_similar(page_request, context, values)
-        if similar:
-            return await _show(page_request, context, post, {}, similar)
-    async with enter(page_request, writing=True) as context:
-        wait = await submissions.count_post(context.transaction, client_ip, email)
+            return await _show(visit, post, links)
+        if wait := await submissions.find_wait(visit.tx, client_ip, email):
+            return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
+        params = await fields.make_params(visit.context, post.entry)
+        values = {name: value for name, value in params.items() if value}
+        problems = {**({"email": problem} if problem else {}), **await _check(visit, post, values)}
+        similar = [] if problems or post.is_different else await _find_similar(visit, values)
+        if problems or similar:
+            return await _show(visit, post, problems, similar)
+    async with enter(request, writing=True) as visit:
+        wait = await submissions.count_post(visit.tx, client_ip, email)
     picture = await _encode(library, post.upload) if post.upload is not None and not wait else None
     if wait or isinstance(picture, Message):
-        async with enter(page_request) as context:
+        async with enter(request) as visit:
             if isinstance(picture, Message):
-                return await _show(page_request, context, post, {"picture": picture})
-            return await _refuse(page_request, context, wait)
+                return await _show(visit, post, {"picture": picture})
+            return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
     draft = Draft(values, "public", note=texts["note"], submitter_name=texts["name"])
     described = (picture, texts["picture_alt"]) if picture is not None else None
-    async with enter(page_request, writing=True) as context:
-        await submissions.submit(context, draft, email, page_request.language, described)
-    return see_other(SENT, page_request)
+    async with enter(request, writing=True) as visit:
+        await submissions.submit(visit.context, draft, email, request.language, described)
+    return see_other(SENT_PATH, request)
 
 
-def _read_sender(text: str) -> tuple[str, dict[str, Message]]:
+def _read_email(text: str) -> tuple[str, Message | None]:
+    """Return an address in lower case, or an empty text and the problem."""
     try:
-        return read_email(text).lower(), {}
+        email = read_email(text).lower()
     except InvalidValue as error:
-        return "", {"email": error.message}
+        return "", error.message
+    return email, None if email else Message("This field is required.")
 
 
 def _find_typed_links(texts: Mapping[str, str]) -> dict[str, Message]:
-    numbers = {name: len(ADDRESS.findall(texts[name])) for name in TYPED}
-    if sum(numbers.values()) <= MAX_TYPED_LINKS:
+    numbers = {name: len(TYPED_LINK.findall(texts[name])) for name in TYPED}
+    if sum(numbers.values()) <= rules.MAX_TYPED_LINKS:
         return {}
-    message = Message("Use at most {number} links.", number=MAX_TYPED_LINKS)
+    message = Message("Use at most {number} links.", number=rules.MAX_TYPED_LINKS)
     return {max(numbers, key=lambda name: numbers[name]): message}
 
 
-async def _check(context: OperationContext, post: Post, values: Mapping[str, Any]) -> dict[str, Message]:
+async def _check(visit: Visit, post: Post, values: Mapping[str, Any]) -> dict[str, Message]:
     """Return what is wrong with the event, by parameter."""
-    if problems := check_entry(post.entry, NEW_FORM):
+    if problems := fields.check_entry(post.entry, fields.NEW_FORM):
         return problems
-    if post.upload is not None and await _is_full(context):
+    if post.upload is not None and await _is_full(visit):
         return {"picture": Message("Pictures can’t be added at the moment. Send the event without one.")}
     try:
-        await check_values(context, "public", values, None)
+        await check_values(visit.context, "public", values, None)
     except ApiError as error:
         return field_errors(error) or {"": error.message}
     return {}
 
 
-async def _is_full(context: OperationContext) -> bool:
-    return await storage.measure_unconfirmed_pictures(context.transaction) >= MAX_UNCONFIRMED_BYTES
+async def _is_full(visit: Visit) -> bool:
+    return await storage.measure_unconfirmed_pictures(visit.tx) >= rules.MAX_UNCONFIRMED_BYTES
 
 
 async def _encode(library: Library, upload: Upload) -> bytes | Message:
     """Return a picture as WebP, or what is wrong with it."""
-    if upload.path.stat().st_size > MAX_PICTURE_BYTES:
+    if upload.path.stat().st_size > rules.MAX_PICTURE_BYTES:
         return Message("The picture has more than 8 MB.")
     try:
-        content = await library.shrink_image(upload.path, PICTURE_EDGE)
+        content = await library.shrink_image(upload.path, rules.PICTURE_EDGE)
     except InvalidValue as error:
         return error.message
-    return (
-        content if len(content) <= MAX_STORED_BYTES else Message("The picture is too detailed. Choose another one.")
-    )
+    is_small = len(content) <= rules.MAX_STORED_BYTES
+    return content if is_small else Message("The picture is too detailed. Choose another one.")
 
 
 async def _show(
-    page_request: PageRequest,
-    context: OperationContext,
-    post: Post,
-    problems: Mapping[str, Message],
-    similar: Sequence[SimilarEvent] = (),
+    visit: Visit, post: Post, problems: Mapping[str, Message], similar: Sequence[Mapping[str, str]] = ()
 ) -> Response:
     """Show the form. It keeps the time of its first rendering, unless that is the problem."""
-    is_full = await _is_full(context)
-    omitted = PICTURE if is_full else ()
-    groups = [replace(group, fields=tuple(row for row in group.fields if row not in omitted)) for group in NEW_FORM]
-    is_expired = not post.stamp or (find_stamp_problem(context, post.stamp) is not None)
-    return await show_form(
-        page_request,
-        context,
-        title=HEADING,
-        groups=groups,
-        entry=post.entry,
-        problems=problems,
+    is_full = await _is_full(visit)
+    shown = [row for group in fields.NEW_FORM for row in group.fields if not is_full or row not in fields.PICTURE]
+    groups = [replace(group, fields=tuple(row for row in group.fields if row in shown)) for group in fields.NEW_FORM]
+    is_valid = post.stamp and visit.find_stamp_problem(post.stamp) is None
+    return await visit.show_form(
+        HEADING,
+        groups,
+        post.entry,
+        problems,
         similar=similar,
-        action=page_request.with_query(ADD_PATH),
-        hidden={"stamp": make_stamp(context) if is_expired else post.stamp},
+        action=visit.request.with_query(ADD_PATH),
+        hidden={"stamp": post.stamp if is_valid else visit.make_stamp()},
         is_new=True,
         is_full=is_full,
         lost_picture=post.upload is not None,
-        link_request_url=make_page_context(page_request, context).links.top_level(LINK_REQUEST_PATH),
+        link_request_url=visit.page.links.top_level(LINK_REQUEST_PATH),
     )
 
 
-async def _refuse(page_request: PageRequest, context: OperationContext, wait: int) -> Response:
-    page = make_page_context(page_request, context)
-    model = SubmissionNote(title=page.locale.text(HEADING), paragraphs=[page.locale.text(TRY_LATER)])
-    return await show(page_request, context, model, 429, wait)
-
-
-async def handle_sent(page_request: PageRequest) -> Response:
-    async with enter(page_request) as context:
-        page = make_page_context(page_request, context)
-        model = SubmissionNote(
-            title=page.locale.text(N_("Check your email")),
-            paragraphs=[page.locale.text(row) for row in SENT_TEXTS],
-            link_request_url=page.links.top_level(LINK_REQUEST_PATH),
-        )
-        return await show(page_request, context, model)
+async def handle_sent(request: PageRequest) -> Response:
+    async with enter(request) as visit:
+        url = visit.page.links.top_level(LINK_REQUEST_PATH)
+        return await visit.show_note(CHECK_EMAIL, SENT, link_request_url=url)
 
 
 # Events that are probably the same, when the form is sent and, with a script, while it is filled in.
 
 
-async def _find_similar(
-    page_request: PageRequest, context: OperationContext, values: Mapping[str, Any]
-) -> list[SimilarEvent]:
-    page = make_page_context(page_request, context)
+async def _find_similar(visit: Visit, values: Mapping[str, Any]) -> list[dict[str, str]]:
+    locale = visit.page.locale
     return [
-        SimilarEvent(
-            read_title(row["title"]),
-            describe_start(row["start_local"], page.locale, all_day=row["all_day"]),
-            page.links.event(row["slug"]),
-        )
-        for row in await submissions.find_published(context.transaction, values)
+        {
+            "title": read_title(row["title"]),
+            "when": describe_start(row["start_local"], locale, all_day=row["all_day"]),
+            "url": visit.page.links.event(row["slug"]),
+        }
+        for row in await submissions.find_published(visit.tx, values)
     ]
 
 
-async def handle_similar(page_request: PageRequest) -> Response:
+async def handle_similar(request: PageRequest) -> Response:
     """Return similar events as JSON, for a title, a date and a venue in the query string."""
-    async with enter(page_request) as context:
-        entry = read_entry(dict(page_request.query))
-        found = await _find_similar(page_request, context, await make_params(context, entry))
-    return Response(
-        orjson.dumps(found), headers={"Cache-Control": "private, no-store"}, media_type="application/json"
-    )
+    async with enter(request) as visit:
+        params = await fields.make_params(visit.context, fields.read_entry(dict(request.query)))
+        found = orjson.dumps(await _find_similar(visit, params))
+    return Response(found, headers={"Cache-Control": "private, no-store"}, media_type="application/json")
 
 
-# "Send the link again"
-
-
-async def handle_link_request(page_request: PageRequest) -> Response:
+async def handle_link_request(request: PageRequest) -> Response:
     """Ask for the address, and send links to it. The response never tells whether the address is known."""
-    if not is_post(page_request):
-        async with enter(page_request) as context:
-            return await _show_link_request(page_request, context, "")
-    reject_cross_site(page_request.request, page_request.state.origins)
-    body = await read_body(page_request.request, page_request.state.max_body_bytes)
-    form = (await read_values(page_request.request, body)).values
-    try:
-        email, problem = read_email(read_text(form, "email")).lower(), None
-    except InvalidValue as error:
-        email, problem = "", error.message
-    async with enter(page_request, writing=True) as context:
-        page = make_page_context(page_request, context)
-        problem = problem or (None if email else Message("This field is required."))
-        problem = problem or find_stamp_problem(context, read_text(form, "stamp"))
-        if problem is not None:
-            return await _show_link_request(page_request, context, problem.render(page.locale.translate))
+    form = await read_form(request)
+    email, problem = _read_email(read_text(form, "email")) if form is not None else ("", None)
+    async with enter(request, writing=form is not None) as visit:
+        if form is not None:
+            problem = problem or visit.find_stamp_problem(read_text(form, "stamp"))
+        if form is None or problem is not None:
+            text = problem.render(visit.page.locale.translate) if problem is not None else ""
+            status = 400 if problem is not None else 200
+            return await visit.show_note(LINKS_HEADING, [LINKS_TEXT], status, asks_email=True, problem=text)
         if not read_text(form, HONEYPOT):
-            await submissions.request_links(context.transaction, page_request.client_ip, email)
-        model = SubmissionNote(
-            title=page.locale.text(N_("Check your email")),
-            paragraphs=[
-                page.locale.text(N_("If you’ve sent something with this address, we’ve sent you the links."))
-            ],
-        )
-        return await show(page_request, context, model)
-
-
-async def _show_link_request(page_request: PageRequest, context: OperationContext, problem: str) -> Response:
-    page = make_page_context(page_request, context)
-    model = SubmissionNote(
-        title=page.locale.text(N_("Send the link again")),
-        paragraphs=[
-            page.locale.text(
-                N_("Enter the address that you used in the form. We’ll send you links to what you’ve sent.")
-            )
-        ],
-        asks_email=True,
-        problem=problem,
-        stamp=make_stamp(context),
-    )
-    return await show(page_request, context, model, 400 if problem else 200)
+            await submissions.request_links(visit.tx, request.client_ip, email)
+        return await visit.show_note(CHECK_EMAIL, [LINKS_SENT])
 
 
 ROUTES: Final = (
-    PageRoute(r"/events/add/", None, accepts_post=True, handle=handle_form),
-    PageRoute(r"/events/add/sent/", None, handle=handle_sent),
-    PageRoute(r"/events/add/link/", None, accepts_post=True, handle=handle_link_request),
+    PageRoute(ADD_PATH, None, accepts_post=True, handle=handle_form),
+    PageRoute(SENT_PATH, None, handle=handle_sent),
+    PageRoute(LINK_REQUEST_PATH, None, accepts_post=True, handle=handle_link_request),
     PageRoute(
-        r"/events/add/similar\.json",
+        rf"{ADD_PATH}similar\.json",
         None,
         is_page=False,
         handle=handle_similar,

@@ -15,7 +15,7 @@ from kalends.calendar.operations.event_queries import find_by_name, find_choices
 from kalends.calendar.rules.when import combine, end_of, split_date
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_lines, to_plain_text
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import RepeatedValues, parse_id
 
 Control = Literal["text", "textarea", "date", "time", "checkbox", "url", "email", "file", "categories"]
@@ -220,3 +220,17 @@ def find_field(param: str, fields: Iterable[FormField]) -> FormField | None:
     """Return the field that shows an error about a parameter, such as the date for `start_date`."""
     name = param.partition(".")[0]
     return next((row for row in fields if name in (row.param, row.name)), None)
+
+
+def check_entry(entry: Entry, groups: Iterable[FieldGroup]) -> dict[str, Message]:
+    """Return what is missing or too long, by parameter."""
+    problems: dict[str, Message] = {}
+    for row in (row for group in groups for row in group.fields):
+        text, param = entry.texts.get(row.name, ""), row.param or row.name
+        if row.is_required and not text:
+            problems[param] = Message("This field is required.")
+        elif len(text) > row.max_length:
+            problems[param] = Message("must have at most {maximum} characters.", maximum=row.max_length)
+    if not entry.texts["start_time"] and not entry.texts["all_day"]:
+        problems.setdefault("start_date", Message("Enter a time, or check “All day”."))
+    return problems

@@ -80,7 +80,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS proposals_open_by_submitter ON proposals (site
 COMMENT ON INDEX proposals_queue IS 'the queue of editors';
 COMMENT ON INDEX proposals_due IS 'worker: proposals to end or erase, of all sites';
 COMMENT ON INDEX proposals_record IS 'the proposals for an event; its history';
-CREATE INDEX proposals_submitter ON proposals (site_id, submitter_id) WHERE submitter_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS proposals_submitter ON proposals (site_id, submitter_id) WHERE submitter_id IS NOT NULL;
 COMMENT ON INDEX proposals_submitter IS 'the proposals of a person without an account';
 COMMENT ON INDEX proposals_open_by_user IS 'one open change per event and account';
 COMMENT ON INDEX proposals_open_by_submitter IS 'one open change per event and submitter';
@@ -114,7 +114,7 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
 $$;
 
 -- Sites with people without proposals. Blocked ones stay until the cutoff.
-CREATE FUNCTION sites_with_idle_submitters(cutoff timestamptz) RETURNS TABLE (site_id bigint)
+CREATE OR REPLACE FUNCTION sites_with_idle_submitters(cutoff timestamptz) RETURNS TABLE (site_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT DISTINCT s.site_id FROM submitters s
     WHERE (s.blocked_at IS NULL OR s.last_seen_at < cutoff)
