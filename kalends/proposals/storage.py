@@ -179,18 +179,6 @@ async def find_event_end(tx: Transaction, event_id: int) -> datetime | None:
     return end
 
 
-async def has_person_changed(tx: Transaction, kind: str, record_id: int, since: int) -> bool:
-    """Return whether a user has edited a record since a revision. The worker's changes have no user."""
-    edited: bool = await tx.fetch_value(
-        Sql(
-            """SELECT EXISTS (SELECT FROM changes WHERE site_id = ? AND kind = ? AND record_id = ?
-                AND revision > ? AND user_id IS NOT NULL AND NOT is_derived)""",
-            *(tx.site.id, kind, record_id, since),
-        )
-    )
-    return edited
-
-
 async def find_origins(tx: Transaction, record_id: int) -> list[Record]:
     """Return who proposed which of an event's changes: `first_revision` (exclusive), `last_revision`, `origin`,
     `program`.

@@ -106,26 +106,20 @@ async def list_changes_since(tx: Transaction, kind: Kind, record_id: int, revisi
         raise errors.expired(tx.site.trimmed_revision)
     if revision > _latest_revision(tx):
         raise errors.invalid("revision", "is newer than the latest revision.")
-    changes = await _list_changes(tx, kind, record_id, revision)
+    changes = await list_edits(tx, kind, record_id, revision)
     if any(change["action"] == "create" for change in changes):
         raise errors.invalid("revision", "is older than the record.")
     return changes
 
 
-async def _list_changes(tx: Transaction, kind: Kind, record_id: int, after: int) -> list[Any]:
+async def list_edits(tx: Transaction, kind: Kind, record_id: int, after: int) -> list[Any]:
     """Return a record's edits since a revision, newest first, with those that this transaction has not logged yet."""
+    names = {"user_id": tx.changes.user_id if tx.has_lock else None, "display_name": "", "login": ""}
     unlogged = [
-        {
-            "revision": change.revision,
-            "action": change.action,
-            "before": change.before,
-            "display_name": "",
-            "login": "",
-        }
+        {"revision": change.revision, "action": change.action, "before": change.before, **names}
         for change in reversed(tx.changes.entries if tx.has_lock else ())
-        if (change.kind, change.record_id) == (kind.name, record_id)
+        if (change.kind, change.record_id, change.is_derived) == (kind.name, record_id, False)
         and change.revision > after
-        and not change.is_derived
     ]
     return [*unlogged, *await history_tables.list_record_changes(tx, kind.name, record_id, after=after)]
 
@@ -205,7 +199,7 @@ async def read_versions(kind: Kind, context: OperationContext, base_revision: in
     """Read both versions. Raise ApiError if the caller may not edit the record."""
     row = await fetch_editable_row(kind, context)
     tx = context.transaction
-    changes = await _list_changes(tx, kind, row["id"], base_revision)
+    changes = await list_edits(tx, kind, row["id"], base_revision)
     columns = decode_columns(encode_columns(dict(row)))
     base = dict(columns)
     for change in changes:  # newest first

@@ -1,225 +1,144 @@
 """Routes for proposals, and the schemas of their responses."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kalends.api.description import error_codes
-from kalends.api.description.schema_types import (
-    ANY,
-    DATETIME,
-    ID,
-    NON_NEGATIVE,
-    TEXT,
-    Schema,
-    array,
-    nullable,
-    record,
-    ref,
-    with_description,
-)
+from kalends.api.description import error_codes as codes, schema_types as schemas
+from kalends.api.description.schema_types import ID, TEXT, Schema, array, nullable, record, with_description
 from kalends.calendar.access.permissions import CONTRIBUTOR, EDITOR, SUBSCRIBER
 from kalends.calendar.kinds.events import EVENTS
 from kalends.core import params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param, Type, param
 from kalends.http.router import UPDATES, Endpoint, ErrorCode, Operation, Route
-from kalends.proposals.operations import proposal_decisions, proposal_lists, proposal_sending
-from kalends.proposals.operations.proposal_decisions import OBJECT, clean_comment
+from kalends.proposals.operations import proposal_decisions as decisions, proposal_lists, proposal_sending as sending
 from kalends.proposals.rules import ACCOUNT_PARAMS, ORIGINS, REASONS, STATES
 
-# Proposals that have not been confirmed are nobody's business yet.
-SHOWN_STATES: Final = STATES[1:]
+GET: Final = ("GET",)
+POST: Final = ("POST",)
 UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 PATH_ID: Final = (param("id", params.text(str), "The ID of the proposal", required=True),)
-_TEXT: Final = params.text(clean_comment)
-_CURSOR: Final = Type({"type": "string"}, proposal_lists.read_cursor)
+SHOWN_STATES: Final = STATES[1:]  # Unconfirmed proposals are in no response.
+PER_PAGE: Final = params.integer(minimum=1, maximum=100)
+CURSOR: Final = Type({"type": "string"}, proposal_lists.read_cursor)
+GUESSED: Final = params.several_of(*ACCOUNT_PARAMS, allow_empty=True)
+BASED_ON: Final = N_("The revision of the event that the values are based on; required with `record`")
 LIST_PARAMS: Final = (
     param("state", params.several_of(*SHOWN_STATES), "Only proposals in these states"),
     param("origin", params.several_of(*ORIGINS), "Only proposals of these origins"),
     param("record", params.integer(minimum=1), "Only proposals for this event"),
-    param("cursor", _CURSOR, "The `next_cursor` of the previous page"),
-    param(
-        "per_page",
-        params.integer(minimum=1, maximum=proposal_lists.MAX_PROPOSALS),
-        "Maximum number of proposals",
-        default=20,
-    ),
-)
-RECORD: Final = param("record", params.integer(minimum=1), "The event to change; none: a new event")
-BASE_REVISION: Final = param(
-    "base_revision",
-    params.integer(minimum=1),
-    "The revision of the event that the values are based on; required with `record`",
+    param("cursor", CURSOR, "The `next_cursor` of the previous page"),
+    param("per_page", PER_PAGE, "Maximum number of proposals", default=20),
 )
 CONTENT: Final[tuple[Param, ...]] = (
-    BASE_REVISION,
-    param("values", OBJECT, "The parameters of the event, as for creating or updating it"),
-    param(
-        "guessed",
-        params.several_of(*ACCOUNT_PARAMS, allow_empty=True),
-        "Names of the parameters that the sender has guessed",
-    ),
-    param("source", _TEXT, "Where the values come from: an address or an excerpt"),
-    param("note", _TEXT, "A note for the editors"),
+    param("base_revision", params.integer(minimum=1), BASED_ON),
+    param("values", decisions.OBJECT, "The parameters of the event, as for creating or updating it"),
+    param("guessed", GUESSED, "Names of the parameters that the sender has guessed"),
+    param("source", decisions.TEXT, "Where the values come from: an address or an excerpt"),
+    param("note", decisions.TEXT, "A note for the editors"),
 )
-NEW: Final = (RECORD, *[replace(row, required=row.name == "values") for row in CONTENT])
+NEW: Final = (
+    param("record", params.integer(minimum=1), "The event to change; if omitted, the event is new"),
+    *[replace(row, required=row.name == "values") for row in CONTENT],
+)
+UNREADABLE: Final = (codes.NOT_ACCESSIBLE, codes.NO_LONGER, codes.PROTECTED)
+SENDING: Final[Mapping[str, Any]] = {"min_role": CONTRIBUTOR, "accepts_proposals": True}
 
 
-def _make_endpoint(
+def _endpoint(
     methods: tuple[str, ...],
     operation: Operation,
     operation_id: str,
     values: tuple[Param, ...] = (),
-    *errors: ErrorCode,
+    errors: tuple[ErrorCode, ...] = (),
     **options: Any,
 ) -> Endpoint:
-    is_read = methods == ("GET",)
-    return Endpoint(
-        methods,
-        operation,
-        None if is_read else EVENTS,  # Reads without a kind are never cached.
-        values,
-        operation_id=operation_id,
-        errors=errors,
-        **{"returns": "Proposal" if is_read else "ProposalState", **options},
-    )
-
-
-def _send(methods: tuple[str, ...], operation: Operation, operation_id: str, *more: Any, **options: Any) -> Endpoint:
-    options = {"min_role": CONTRIBUTOR, "accepts_proposals": True, **options}
-    return _make_endpoint(methods, operation, operation_id, *more, **options)
+    """Return an endpoint. Reads without a kind are never cached."""
+    kind, returns = (None, "Proposal") if methods == GET else (EVENTS, "ProposalState")
+    options = {"returns": returns, **options}
+    return Endpoint(methods, operation, kind, values, operation_id=operation_id, errors=errors, **options)
 
 
 def _route(path: str, *endpoints: Endpoint) -> Route:
-    """Return a route of one proposal."""
-    not_found = error_codes.PROPOSAL_NOT_FOUND
-    rows = [replace(row, path_params=PATH_ID, errors=(*row.errors, not_found)) for row in endpoints]
+    """Return a route for one proposal."""
+    errors = (codes.PROPOSAL_NOT_FOUND,)
+    rows = [replace(row, path_params=PATH_ID, errors=(*row.errors, *errors)) for row in endpoints]
     return Route(rf"/proposals/(?P<id>{UUID}){path}", tuple(rows))
 
 
-def _decide(action: str, operation: Operation, values: tuple[Param, ...] = (), *errors: ErrorCode) -> Route:
-    own = (error_codes.PROPOSAL_DECIDED, error_codes.VERSION_REQUIRED, *errors)
-    return _route(
-        f"/{action}",
-        _make_endpoint(("POST",), operation, f"{action}Proposal", values, *own, min_role=EDITOR),
-    )
+def _decide(action: str, operation: Operation, values: tuple[Param, ...], *errors: ErrorCode) -> Route:
+    errors = (codes.PROPOSAL_DECIDED, codes.VERSION_REQUIRED, *errors)
+    return _route(f"/{action}", _endpoint(POST, operation, f"{action}Proposal", values, errors, min_role=EDITOR))
 
 
-LIST: Final = _make_endpoint(
-    ("GET",),
-    proposal_lists.list_proposals,
-    "listProposals",
-    LIST_PARAMS,
-    returns="ProposalList",
-    has_etag=False,
-    min_role=SUBSCRIBER,
-)
-_SEND_ERRORS: Final = (error_codes.NOT_ACCESSIBLE, error_codes.NO_LONGER, error_codes.PROTECTED)
-CREATE: Final = _send(
-    ("POST",),
-    proposal_sending.create_proposal,
-    "createProposal",
-    NEW,
-    error_codes.NOT_FOUND,
-    error_codes.TOO_MANY_PROPOSALS,
-    *_SEND_ERRORS,
-    status=201,
-    requires_body=True,
-)
-# The batch has these, too.
+ACCEPT_ERRORS: Final = (codes.MISSING, codes.PROPOSAL_CONFLICT, codes.IN_TRASH)
+# Batches can call these, too.
 DECISION_ROUTES: Final = (
-    _decide(
-        "accept",
-        proposal_decisions.accept_proposal,
-        proposal_decisions.ACCEPT_PARAMS,
-        error_codes.MISSING,
-        error_codes.PROPOSAL_CONFLICT,
-        error_codes.IN_TRASH,
-    ),
-    _decide("return", proposal_decisions.return_proposal, proposal_decisions.RETURN_PARAMS, error_codes.IN_TRASH),
-    _decide("reject", proposal_decisions.reject_proposal, proposal_decisions.REJECT_PARAMS, error_codes.IN_TRASH),
-    _decide("undo", proposal_decisions.undo_decision, (), error_codes.PROPOSAL_FINAL, error_codes.EXPIRED),
+    _decide("accept", decisions.accept_proposal, decisions.ACCEPT_PARAMS, *ACCEPT_ERRORS),
+    _decide("return", decisions.return_proposal, decisions.RETURN_PARAMS, codes.IN_TRASH),
+    _decide("reject", decisions.reject_proposal, decisions.REJECT_PARAMS, codes.IN_TRASH),
+    _decide("undo", decisions.undo_decision, (), codes.PROPOSAL_FINAL, codes.EXPIRED),
+)
+LIST: Final = _endpoint(
+    GET, proposal_lists.list_proposals, "listProposals", LIST_PARAMS, returns="ProposalList", has_etag=False,
+    min_role=SUBSCRIBER,
+)  # fmt: skip
+CREATE: Final = _endpoint(
+    POST, sending.create_proposal, "createProposal", NEW, (codes.NOT_FOUND, codes.TOO_MANY_PROPOSALS, *UNREADABLE),
+    status=201, requires_body=True, **SENDING,
+)  # fmt: skip
+READ: Final = _endpoint(GET, proposal_lists.read_proposal, "readProposal", min_role=SUBSCRIBER)
+UPDATE_ERRORS: Final = (codes.MISSING, codes.PROPOSAL_DECIDED, *UNREADABLE)
+UPDATE: Final = _endpoint(UPDATES, sending.update_proposal, "updateProposal", CONTENT, UPDATE_ERRORS, **SENDING)
+WITHDRAW: Final = _endpoint(
+    POST, sending.withdraw_proposal, "withdrawProposal", (), (codes.PROPOSAL_DECIDED,), **SENDING
 )
 ROUTES: Final = (
     Route("/proposals", (LIST, CREATE)),
-    _route(
-        "",
-        _make_endpoint(("GET",), proposal_lists.read_proposal, "readProposal", min_role=SUBSCRIBER),
-        _send(
-            UPDATES,
-            proposal_sending.update_proposal,
-            "updateProposal",
-            CONTENT,
-            error_codes.MISSING,
-            error_codes.PROPOSAL_DECIDED,
-            *_SEND_ERRORS,
-        ),
-    ),
-    _route(
-        "/withdraw",
-        _send(
-            ("POST",),
-            proposal_sending.withdraw_proposal,
-            "withdrawProposal",
-            (),
-            error_codes.PROPOSAL_DECIDED,
-        ),
-    ),
+    _route("", READ, UPDATE),
+    _route("/withdraw", WITHDRAW),
     *DECISION_ROUTES,
 )
-
-# JSON Schemas of the responses.
 
 _STATE: Final[dict[str, Schema]] = {
     "id": {"type": "string", "format": "uuid"},
     "version": with_description(ID, N_("Raised by every change; decisions name it as If-Match")),
     "state": {"type": "string", "enum": list(SHOWN_STATES)},
     "record": nullable(ID, N_("The event; null: a new one that has not been accepted")),
-    "start_utc": with_description(DATETIME, N_("The start of the event with the proposed values")),
-    "first_revision": nullable(NON_NEGATIVE, N_("The revision of the site before the decision; null: unchanged")),
-    "last_revision": nullable(NON_NEGATIVE, N_("The revision of the site after the decision; null: unchanged")),
+    "start_utc": with_description(schemas.DATETIME, N_("The start of the event with the proposed values")),
+    "first_revision": nullable(
+        schemas.NON_NEGATIVE, N_("The site’s revision before the decision; null if it changed nothing")
+    ),
+    "last_revision": nullable(
+        schemas.NON_NEGATIVE, N_("The site’s revision after the decision; null if it changed nothing")
+    ),
 }
-_SENDER: Final = record(
-    {
-        "user": nullable(ID, N_("The account; null: the public form")),
-        "name": TEXT,
-        "program": with_description(TEXT, N_("The name of the application password")),
-    }
-)
-_DECISION: Final = record(
-    {
-        "user": nullable(ID, N_("The editor; null: the account was deleted")),
-        "date_utc": DATETIME,
-        "reason": {"type": ["string", "null"], "enum": [*REASONS, None]},
-        "comment": TEXT,
-    }
-)
+_SENDER: Final = {"user": nullable(ID, N_("The account; null: the public form")), "name": TEXT, "program": TEXT}
+_DECISION: Final = {
+    "user": nullable(ID, N_("The editor; null: the account was deleted")),
+    "date_utc": schemas.DATETIME,
+    "reason": {"type": ["string", "null"], "enum": [*REASONS, None]},
+    "comment": TEXT,
+}
+_VALUES: Final = {
+    "type": "object",
+    "description": N_("Parameters of the event; empty if the event itself is pending"),
+}
+PROPOSAL: Final[dict[str, Schema]] = {
+    **_STATE,
+    "origin": {"type": "string", "enum": list(ORIGINS)},
+    "base_revision": nullable(ID, BASED_ON),
+    "values": _VALUES,
+    "guessed": array(TEXT),
+    **dict.fromkeys(("source", "note"), TEXT),
+    "sender": record(_SENDER),
+    "created_utc": schemas.DATETIME,
+    "decision": nullable(record(_DECISION), N_("The last decision; a proposal that waits again keeps it")),
+}
+NEXT: Final = nullable(TEXT, N_("Value of `cursor` for the next page; null on the last page"))
 SCHEMAS: Final[dict[str, Schema]] = {
     "ProposalState": record(_STATE),
-    "Proposal": record(
-        {
-            **_STATE,
-            "origin": {"type": "string", "enum": list(ORIGINS)},
-            "base_revision": nullable(NON_NEGATIVE, BASE_REVISION.description),
-            "values": {
-                "type": "object",
-                "additionalProperties": ANY,
-                "description": N_("Parameters of the event; empty if the event itself is pending"),
-            },
-            "guessed": array(TEXT),
-            "source": TEXT,
-            "note": TEXT,
-            "sender": _SENDER,
-            "created_utc": DATETIME,
-            "decision": nullable(
-                _DECISION, N_("The last decision; a returned proposal keeps it while it waits again")
-            ),
-        }
-    ),
-    "ProposalList": record(
-        {
-            "proposals": array(ref("Proposal")),
-            "next_cursor": nullable(TEXT, N_("Value of `cursor` for the next page; null on the last page")),
-        }
-    ),
+    "Proposal": record(PROPOSAL),
+    "ProposalList": record({"proposals": array(schemas.ref("Proposal")), "next_cursor": NEXT}),
 }

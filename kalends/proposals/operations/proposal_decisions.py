@@ -16,7 +16,7 @@ from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.merging import Merge, merge
-from kalends.calendar.operations.record_history import restore_record
+from kalends.calendar.operations.record_history import list_edits, restore_record
 from kalends.calendar.operations.record_verbs import create_record, delete_record, fetch_active_row, update_record
 from kalends.core import credentials, errors, params
 from kalends.core.errors import InvalidValue
@@ -40,57 +40,44 @@ from kalends.proposals.rules import (
 from kalends.series.operations.series_edit import ALL, THIS, delete_event, edit_event
 from kalends.series.operations.series_undo import restore_series
 from kalends.store import Row
-from kalends.store.database import Transaction
 
 # Decisions and their parameters ---------------------------------------------------------------------
 
 
-def clean_comment(value: str, limit: int = MAX_TEXT) -> str:
+def _clean(value: str, limit: int = MAX_TEXT) -> str:
     return clean_text(value, limit)
 
 
-def read_object(value: object) -> dict[str, Any]:
+def _read_object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidValue("must be an object.")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read_choices(value: object) -> dict[str, Any]:
-    choices = read_object(value)
+    choices = _read_object(value)
     if any(choice not in CHOICES for choice in choices.values()):
         raise InvalidValue("must have one of {values} for each field.", values=", ".join(CHOICES))
     return choices
 
 
-OBJECT: Final = Type({"type": "object"}, read_object)
-_CHOICES: Final = {"type": "object", "additionalProperties": {"type": "string", "enum": list(CHOICES)}}
-VALUES: Final = param("values", OBJECT, "The parameters of the event, instead of the proposed ones")
-REVISION: Final = param(
-    "revision", params.integer(minimum=1), "The revision of the event that `values` or `choices` are based on"
-)
-COMMENT: Final = param("comment", params.text(clean_comment), "A comment for the sender")
-REASON: Final = param("reason", params.one_of(*REASONS), "Why the proposal is rejected")
+TEXT: Final = params.text(_clean)
+OBJECT: Final = Type({"type": "object"}, _read_object)
+_EACH: Final = {"type": "object", "additionalProperties": {"type": "string", "enum": list(CHOICES)}}
+_CHOICES: Final = Type({"type": "object"}, _read_choices, exact_schema=_EACH)
+_REVISION: Final = params.integer(minimum=1)
+_COMMENT: Final = param("comment", TEXT, "A comment for the sender")
+_REASON: Final = param("reason", params.one_of(*REASONS), "Why the proposal is rejected")
+_DECISION: Final = param("decision", params.one_of("accept", "return", "reject"), "The decision", required=True)
 ACCEPT_PARAMS: Final[tuple[Param, ...]] = (
-    VALUES,
-    param(
-        "choices",
-        Type({"type": "object"}, _read_choices, exact_schema=_CHOICES),
-        "For each field of a conflict, whether the proposal’s value or the record’s counts",
-    ),
-    REVISION,
+    param("values", OBJECT, "The parameters of the event, instead of the proposed ones"),
+    param("choices", _CHOICES, "For each field of a conflict, whether the proposal’s value or the record’s counts"),
+    param("revision", _REVISION, "The revision of the event that `values` or `choices` are based on"),
 )
-RETURN_PARAMS: Final[tuple[Param, ...]] = (
-    replace(COMMENT, type=params.text(clean_comment, allow_empty=False), required=True),
-)
-REJECT_PARAMS: Final[tuple[Param, ...]] = (replace(REASON, required=True), COMMENT)
-PENDING_PARAMS: Final[tuple[Param, ...]] = (
-    param("decision", params.one_of("accept", "return", "reject"), "What happens with the event", required=True),
-    REASON,
-    COMMENT,
-)
-
-
-_REQUIRED: Final = {"accept": (), "return": RETURN_PARAMS, "reject": REJECT_PARAMS}
+RETURN_PARAMS: Final = (replace(_COMMENT, type=params.text(_clean, allow_empty=False), required=True),)
+REJECT_PARAMS: Final = (replace(_REASON, required=True), _COMMENT)
+PENDING_PARAMS: Final = (_DECISION, _REASON, _COMMENT)
+_REQUIRED: Final[Mapping[str, tuple[Param, ...]]] = {"accept": (), "return": RETURN_PARAMS, "reject": REJECT_PARAMS}
 
 
 async def accept_proposal(kind: Kind, context: OperationContext) -> Outcome:
@@ -320,7 +307,7 @@ async def _undo_write(context: OperationContext, row: Row, *, is_new: bool) -> N
     event = await EVENTS.fetch(tx, record_id)
     if event is None:
         raise errors.proposal_final(Message("the event has been deleted."))
-    if await _has_person_changed(tx, "events", record_id, row["last_revision"]):
+    if any(edit["user_id"] is not None for edit in await list_edits(tx, EVENTS, record_id, row["last_revision"])):
         raise errors.proposal_final(Message("someone has changed the event since."))
     if is_new:
         if event["status"] != "trash":
@@ -329,12 +316,3 @@ async def _undo_write(context: OperationContext, row: Row, *, is_new: bool) -> N
         await restore_series(SERIES, _for_event(context, {"revision": first_revision}, event["series_id"]))
     else:
         await restore_record(EVENTS, _for_event(context, {"revision": first_revision}, record_id))
-
-
-async def _has_person_changed(tx: Transaction, kind: str, record_id: int, since: int) -> bool:
-    """Return whether a user has edited a record since a revision, even earlier in this transaction."""
-    is_edited_now = tx.changes.user_id is not None and any(
-        (change.kind, change.record_id) == (kind, record_id) and change.revision > since and not change.is_derived
-        for change in tx.changes.entries
-    )
-    return is_edited_now or await storage.has_person_changed(tx, kind, record_id, since)
