@@ -38,9 +38,9 @@ from kalends.http.responses import encode_json, error_body
 from kalends.http.router import ID
 from kalends.proposals import storage
 from kalends.proposals.api.agents import SCOPE_KEY, AgentRequest
-from kalends.proposals.api.proposal_routes import CONTENT, PATH_ID, RECORD
+from kalends.proposals.api.proposal_routes import CONTENT, NEW, PATH_ID
 from kalends.proposals.operations import absence
-from kalends.proposals.operations.proposal_decisions import clean_comment
+from kalends.proposals.operations.proposal_decisions import RETURN_PARAMS
 from kalends.proposals.operations.proposal_lists import serialize_proposal
 from kalends.proposals.operations.proposal_sending import Draft, resend, send, withdraw
 from kalends.proposals.rules import ACCOUNT_PARAMS, ALLOWED_LINK_PARAMS, MAX_TEXT, OPEN
@@ -225,13 +225,13 @@ SIMILAR: Final = (
     *_pick(EVENTS.fields, "title", "timezone", "all_day", "venue", "organizer", "website"),
 )
 PROPOSAL: Final = replace(PATH_ID[0], name="proposal", required=False)
-SOURCE_TYPE: Final = params.text(clean_comment, allow_empty=False)
+SOURCE_TYPE: Final = RETURN_PARAMS[0].type  # that of comments, which must not be empty
 CONTENTS: Final = (
     *[replace(row, required=True) for row in _pick(CONTENT, "values", "guessed")],
     *[replace(row, required=True, type=SOURCE_TYPE) for row in _pick(CONTENT, "source")],
     *_pick(CONTENT, "note"),
 )
-CHANGED: Final = tuple(replace(row, required=True) for row in (RECORD, *_pick(CONTENT, "base_revision")))
+CHANGED: Final = tuple(replace(row, required=True) for row in _pick(NEW, "record", "base_revision"))
 TOOLS: Final = {
     tool.run.__name__: tool
     for tool in (
