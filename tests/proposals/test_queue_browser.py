@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.console.console_client import set_passwords
 from tests.console.form_browser import add_session
-from tests.pages.browser_page import open_browser_page
+from tests.pages.browser_page import find_violations, open_browser_page
 from tests.pages.conftest import chromium
 from tests.proposals.proposals_client import ProposalsClient, add_picture, send_draft, set_columns
 from tests.proposals.queue_client import make_mixed_entries, make_values

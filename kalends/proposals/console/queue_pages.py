@@ -220,7 +220,9 @@ def _read_entries(sent: object) -> dict[str, int]:
     texts: list[object] = list(sent) if isinstance(sent, list) else [sent]  # pyright: ignore[reportUnknownArgumentType]
     if len(texts) > PER_PAGE:
         raise errors.invalid("entry", "must name at most {maximum} entries.", maximum=PER_PAGE)
-    matches = [re.fullmatch(rf"([0-9]{{1,15}}|{api.UUID}):([0-9]{{1,15}})", str(text)) for text in texts if text]
+    matches = [
+        re.fullmatch(rf"([0-9]{{1,15}}|{proposal_routes.UUID}):([0-9]{{1,15}})", str(text)) for text in texts if text
+    ]
     if not all(matches):
         raise errors.invalid("entry", "must be the key and the version of an entry.")
     return {match[1]: int(match[2]) for match in matches if match}
