@@ -19,6 +19,8 @@ from kalends.calendar.console import (
 )
 from kalends.console import history_views, record_views, site_settings
 from kalends.console.console_request import ConsoleRoute
+from kalends.follow import console as follow_console
+from kalends.follow.pages import follow_form, follow_links
 from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, Router
 from kalends.imports import api as imports_api
 from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
@@ -66,7 +68,14 @@ ROOT: Final = Interface("", (), has_document=False)
 # Bulk edits in the console use the API's write routes and the restore route, which is an extension.
 BULK_PARAMS: Final = batch.make_params(Interface("", (*INTERFACE.routes, *EXTENSION.routes)))
 PAGES: Final = PageRoutes(
-    (*page_server.ROUTES, *series_pages.ROUTES, *add_event.ROUTES, *status_page.ROUTES),
+    (
+        *page_server.ROUTES,
+        *series_pages.ROUTES,
+        *add_event.ROUTES,
+        *status_page.ROUTES,
+        *follow_form.ROUTES,
+        *follow_links.ROUTES,
+    ),
     (*feed_views.CALENDARS, *series_pages.CALENDARS),
 )
 CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
@@ -96,6 +105,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *record_views.EDIT_ROUTES,
     *record_views.MERGE_ROUTES,
     *media_console.ROUTES,
+    *follow_console.ROUTES,
     *source_pages.ROUTES,
     *import_pages.ROUTES,
     *source_pages.COLUMNS_ROUTES,

@@ -28,6 +28,9 @@ from kalends.calendar import jobs as calendar_jobs
 from kalends.calendar.access import caching
 from kalends.core.times import utc_now
 from kalends.fleet.storage.replica import Replica
+from kalends.follow import jobs as follow_jobs
+from kalends.follow.mails.link_mail import send_link_mail
+from kalends.follow.mails.rendering_cache import Mailbox
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
@@ -48,7 +51,8 @@ type Periodic = Callable[[int], Awaitable[None]]
 
 # Concurrent jobs per queue. Other jobs cannot occupy the slots for urgent jobs. Together, the queues need no more
 # connections than the default KALENDS_POOL_SIZE.
-SLOTS: Final = {Queue.URGENT: 4, Queue.EMAIL: 2, Queue.BACKGROUND: 2, Queue.IMAGES: 2}
+# One slot sends digests through several SMTP connections.
+SLOTS: Final = {Queue.URGENT: 4, Queue.EMAIL: 2, Queue.DIGESTS: 1, Queue.BACKGROUND: 2, Queue.IMAGES: 2}
 # Within a queue, jobs with a higher priority start first. `enqueue_job` assigns the same priority to `publish`.
 PUBLISHING_PRIORITY: Final = 1
 # After SIGTERM, running jobs have GRACE_SECONDS to finish before they are interrupted and retried. After
@@ -198,31 +202,13 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
             await calendar_jobs.publish_due(tx, kind, record_id)
 
     register_purge(queue, database, settings, replica)
+    periodic = make_periodic(queue)
+    register_emails(queue, periodic, database, settings)
     library = open_library(settings)
 
     @queue.task(name=job_queue.Task.MAKE_SIZES, queue=Queue.IMAGES, retry=RETRY)
     async def make_sizes(media_id: int, site_id: int) -> None:
         await media_jobs.make_sizes(database, library, utc_now(), site_id, media_id)
-
-    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
-        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
-        email = smtp_client.Email(settings.email_from or f"calendar@{host}", site.name, to, subject, text)
-        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
-
-    @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
-        if not to:
-            return  # A reset was requested for an account that does not exist or has no address.
-        async with database.transaction(site_id, utc_now(), writing=True) as tx:
-            site = tx.site
-            if link is not None:
-                text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
-        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
-
-    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
-        if settings.smtp_url.get_secret_value():
-            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
 
     import_tools = open_import_tools(settings, library)
 
@@ -233,17 +219,6 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     @queue.task(name=job_queue.Task.APPLY_IMPORT, queue=Queue.BACKGROUND, retry=RETRY)
     async def apply_import(run_id: int, site_id: int) -> None:
         await imports_jobs.apply_run(database, import_tools, site_id, run_id)
-
-    def periodic(cron: str, former_name: str = "", **options: Any) -> Callable[[Periodic], object]:
-        """Register a function under its name. Jobs queued under its former name still run."""
-
-        def register(run: Periodic) -> object:
-            name, aliases = run.__name__, [former_name] if former_name else None
-            given: dict[str, Any] = {"queue": Queue.BACKGROUND, **options}
-            task: Any = queue.task(name=name, aliases=aliases, queueing_lock=name, **given)
-            return queue.periodic(cron=cron)(task(run))
-
-        return register
 
     # In a six-field schedule, the last field holds the seconds.
     @periodic("* * * * * */30")
@@ -277,6 +252,67 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
             await queue.job_manager.retry_job(job)
 
 
+def make_periodic(queue: App) -> Callable[..., Callable[[Periodic], object]]:
+    """Return the function that registers periodic tasks."""
+
+    def periodic(cron: str, former_name: str = "", **options: Any) -> Callable[[Periodic], object]:
+        """Register a function under its name. Jobs queued under its former name still run."""
+
+        def register(run: Periodic) -> object:
+            name, aliases = run.__name__, [former_name] if former_name else None
+            given: dict[str, Any] = {"queue": Queue.BACKGROUND, **options}
+            task: Any = queue.task(name=name, aliases=aliases, queueing_lock=name, **given)
+            return queue.periodic(cron=cron)(task(run))
+
+        return register
+
+    return periodic
+
+
+def register_emails(
+    queue: App, periodic: Callable[..., Callable[[Periodic], object]], database: Database, settings: Settings
+) -> None:
+    """Register the tasks that send emails."""
+
+    def find_sender(site: Site, offered_url: str = "") -> str:
+        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
+        return settings.email_from or f"calendar@{host}"
+
+    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
+        email = smtp_client.Email(find_sender(site, offered_url), site.name, to, subject, text)
+        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
+
+    @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
+        if not to:
+            return  # A reset was requested for an account that does not exist or has no address.
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            site = tx.site
+            if link is not None:
+                text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
+        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
+
+    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
+
+    @queue.task(name=job_queue.Task.SEND_FOLLOW_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_follow_email(follower_id: str, follow_id: str, site_id: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            ids = {"follower_id": follower_id, "follow_id": follow_id}
+            await send_link_mail(database, deliver, settings.base_url, site_id, **ids)
+
+    smtp_url = settings.smtp_url.get_secret_value()
+    digest_sender = follow_jobs.DigestSender(database, smtp_url, Mailbox(settings.base_url, find_sender))
+
+    # The lock gives each database one sender.
+    @periodic("* * * * * */10", queue=Queue.DIGESTS, lock="send_mails")
+    async def send_mails(timestamp: int) -> None:
+        if smtp_url:
+            await digest_sender.send_due()
+
+
 def register_maintenance(
     periodic: Callable[..., Callable[[Periodic], object]], database: Database, settings: Settings
 ) -> None:
@@ -294,6 +330,10 @@ def register_maintenance(
     async def summarize_queues(timestamp: int) -> None:
         if settings.smtp_url.get_secret_value():
             await proposals_jobs.summarize_queues(database, utc_now())
+
+    @periodic("53 3 * * *", retry=RETRY)
+    async def clean_follows(timestamp: int) -> None:
+        await follow_jobs.clean_follows(database, utc_now())
 
     @periodic("7 2 * * *", retry=RETRY)
     async def extend_series(timestamp: int) -> None:

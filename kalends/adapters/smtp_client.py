@@ -1,6 +1,9 @@
 """Send emails through an SMTP server."""
 
+import re
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.headerregistry import Address
@@ -14,6 +17,9 @@ import aiosmtplib
 
 # Timeout in seconds for each step of the SMTP dialogue.
 TIMEOUT: Final = 20.0
+UNAVAILABLE: Final = (421, -1)
+# The enhanced status code at the beginning of an answer (RFC 3463).
+ENHANCED_CODE: Final = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\S)")
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -63,6 +69,71 @@ async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSL
         tls_context=tls_context,
         timeout=TIMEOUT,
     )
+
+
+class ServerAway(Exception):
+    """Raised if the server does not answer, or ends the session."""
+
+
+class Refused(Exception):
+    """Raised if the server refuses a step. The text of its answer contains addresses, so only the code is kept."""
+
+    def __init__(self, step: str, status: int, code: str) -> None:
+        super().__init__(f"{step}: {code}")
+        self.step = step
+        self.is_temporary = status < 500
+        self.code = code
+
+
+class SmtpSession:
+    """A connection for many emails, in steps: begin an email, then send or reset it."""
+
+    def __init__(self, url: str) -> None:
+        self._client = aiosmtplib.SMTP(**_read_url(url), timeout=TIMEOUT)
+
+    async def begin(self, sender: str, to: str) -> None:
+        """Send `MAIL` and `RCPT`. After a refusal, the next email can begin."""
+        async with self._step("MAIL"):
+            if not self._client.is_connected:
+                await self._client.connect()
+            await self._client.mail(sender)
+        try:
+            async with self._step("RCPT"):
+                await self._client.rcpt(to)
+        except Refused:
+            await self.reset()
+            raise
+
+    async def send(self, content: bytes) -> None:
+        """Send `DATA` and an email."""
+        try:
+            async with self._step("DATA"):
+                await self._client.data(content)
+        except Refused:
+            await self.reset()
+            raise
+
+    async def reset(self) -> None:
+        async with self._step("RSET"):
+            await self._client.rset()
+
+    async def close(self) -> None:
+        if self._client.is_connected:
+            with suppress(aiosmtplib.SMTPException, OSError):
+                await self._client.quit()
+        self._client.close()
+
+    @asynccontextmanager
+    async def _step(self, name: str) -> AsyncIterator[None]:
+        try:
+            yield
+        except aiosmtplib.SMTPResponseException as error:
+            if error.code in UNAVAILABLE or name == "RSET":
+                raise ServerAway(f"{name}: {error.code}") from None
+            found = ENHANCED_CODE.match(error.message)
+            raise Refused(name, error.code, found[0] if found else str(error.code)) from None
+        except (aiosmtplib.SMTPException, OSError, UnicodeError) as error:
+            raise ServerAway(f"{name}: {type(error).__name__}") from None
 
 
 def _read_url(url: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from kalends.accounts import commands as accounts_commands
 from kalends.cli.command_errors import CommandGroup
 from kalends.commands import check_commands, seed_commands, serve_commands, site_commands, status_commands
 from kalends.fleet.commands import archive_commands, cell_commands, move_commands
+from kalends.follow import commands as follow_commands
 from kalends.imports.commands import import_commands
 from kalends.media import commands as media_commands
 from kalends.move_in import commands as move_in_commands
@@ -33,6 +34,7 @@ app.add_typer(site_commands.timezone, name="timezone")
 app.add_typer(media_commands.media, name="media")
 app.add_typer(series_commands.series, name="series")
 app.add_typer(proposals_commands.proposals, name="proposals")
+app.add_typer(follow_commands.follower, name="follower")
 import_commands.group.add_typer(move_in_commands.tec, name="tec")
 app.add_typer(import_commands.group, name="import")
 

@@ -59,6 +59,7 @@ SECTIONS: Final = (
             Page(N_("Calendar"), f"{PREFIX}/calendar"),
             Page(N_("Series"), f"{PREFIX}/series"),
             Page(N_("Trash"), f"{PREFIX}/trash"),
+            Page(N_("Followers"), f"{PREFIX}/followers", EDITOR),
             Page(N_("Embed"), EMBEDDING, EDITOR),
         ),
     ),
@@ -202,6 +203,8 @@ NOTICES: Final = {
     "disabled": N_("The account can no longer sign in."),
     "enabled": N_("The account can sign in again."),
     "removed": N_("Account removed."),
+    "follower-erased": N_("The address and everything about it is deleted."),
+    "follower-resumed": N_("The address gets emails again."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))

@@ -59,6 +59,7 @@ START_PAGE_NAMES: Final = {
     "calendar": N_("Calendar"),
 }
 SUBMISSION_NAMES: Final = {"false": N_("Off"), "true": N_("On: anyone can suggest events")}
+FOLLOW_NAMES: Final = {"false": N_("Off"), "true": N_("On: anyone can get your events by email")}
 POSITION_NAMES: Final = {"prefix": N_("Before the amount"), "postfix": N_("After the amount")}
 # Regions with different date formats.
 REGIONAL: Final = (
@@ -80,6 +81,7 @@ def make_options(console_request: ConsoleRequest) -> dict[str, Options]:
         "default_view": [(key, translate(name)) for key, name in VIEW_NAMES.items() if key != "map" or has_map],
         "fonts": [(key, translate(name)) for key, name in FONT_NAMES.items()],
         "submissions": [(key, translate(name)) for key, name in SUBMISSION_NAMES.items()],
+        "follow_by_email": [(key, translate(name)) for key, name in FOLLOW_NAMES.items()],
         "currency_position": [(key, translate(name)) for key, name in POSITION_NAMES.items()],
     }
 
@@ -273,6 +275,9 @@ LABELS: Final = {
     "privacy_url": N_("Privacy"),
     "parent_url": N_("Website this calendar belongs to"),
     "submissions": N_("Public form"),
+    "follow_by_email": N_("Follow by email"),
+    "reply_to": N_("Address for answers"),
+    "mail_footer": N_("Last lines of the emails"),
     "base_url": N_("Site address"),
     "logo_url": N_("Logo"),
     "accent": N_("Accent colour"),

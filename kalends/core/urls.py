@@ -47,6 +47,14 @@ def read_email(value: str) -> str:
     return text
 
 
+def read_ascii_email(value: str) -> str:
+    """Validate an email address that every mail server accepts."""
+    text = read_email(value)
+    if not text.isascii():
+        raise InvalidValue("must be an email address such as name@example.org.")
+    return text
+
+
 def _has_host(parts: SplitResult) -> bool:
     """Return whether a URL has a host. Credentials before an @ are rejected, because they mislead readers."""
     match = _HOST_AND_PORT.fullmatch(parts.netloc)

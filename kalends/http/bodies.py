@@ -346,8 +346,8 @@ def read_host(request: Request) -> str:
     return text.lower()
 
 
-# Paths that end with the token of a link in an email.
-SECRET_PATHS: Final = re.compile(r"(/console/link/|/submission/).+", re.IGNORECASE | re.DOTALL)
+# Paths that contain the token of a link in an email.
+SECRET_PATHS: Final = re.compile(r"(/console/link/|/submission/|/follow/).+", re.IGNORECASE | re.DOTALL)
 
 
 def hide_token(path: str) -> str:

@@ -40,6 +40,9 @@ class PageLocale:
     def time(self, moment: datetime) -> str:
         return _time(self.name, moment.hour, moment.minute)
 
+    def hour(self, number: int) -> str:
+        return _time(self.name, number, 0)
+
     def month(self, day: date) -> str:
         return _skeleton(self.name, "yMMMM", day)
 

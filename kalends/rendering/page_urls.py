@@ -80,6 +80,10 @@ class UrlBuilder:
         filters = [pair for pair in self.stable_filters if pair[0] != HIDE_SUBSEQUENT]
         return f"/events.{kind}" + (f"?{urlencode(filters)}" if filters else "")
 
+    def follow(self) -> str:
+        """Return the path of the form for getting this list by email."""
+        return replace(self, frame=None, filters=self.stable_filters).url("/follow/")
+
     def with_filters(self, pairs: Iterable[tuple[str, str]]) -> "UrlBuilder":
         filters = tuple(pairs)
         return replace(self, filters=filters, stable_filters=filters)

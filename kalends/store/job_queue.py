@@ -25,6 +25,7 @@ class Task(StrEnum):
     MAKE_SIZES = "make_sizes"
     SEND_EMAIL = "send_email"
     SEND_PROPOSAL_EMAIL = "send_proposal_email"
+    SEND_FOLLOW_EMAIL = "send_follow_email"
     PLAN_IMPORT = "plan_import"
     APPLY_IMPORT = "apply_import"
 
@@ -38,6 +39,7 @@ class Queue(StrEnum):
 
     URGENT = "default"  # publications and purges, which visitors wait for
     EMAIL = "email"  # separate, because an unresponsive mail server occupies a slot for 20 seconds
+    DIGESTS = "digests"  # emails to followers, so many that other emails must not wait for them
     BACKGROUND = "background"  # imports and maintenance, which can take minutes
     IMAGES = "images"
 

@@ -41,6 +41,9 @@ class Site:
     fonts: str
     custom_css_hash: str
     submissions: bool  # whether anyone can propose events in the public form
+    follow_by_email: bool  # whether anyone can follow lists by email
+    reply_to: str  # address for answers to emails to followers
+    mail_footer: str  # the end of emails to followers
     # The former host and highest original ID, if the site was imported with its IDs; otherwise empty.
     former_host: str
     former_last_id: int

@@ -124,11 +124,12 @@ class PageRoute:
     """
 
     pattern: str
-    show: PageView | None  # None if there is a `handle`
+    show: PageView | None  # None if there is only a `handle`
     params: tuple[Param, ...] = ()
     is_page: bool = True
     accepts_post: bool = False
-    handle: FormView | None = None  # reads the body and opens transactions itself; its responses are never stored
+    # Reads the body and opens transactions itself. Its responses are never stored. Beside `show`, it gets forms only.
+    handle: FormView | None = None
     kind: Kind | None = None
     is_feed: bool = False  # rendering takes seconds, so only a few may run at the same time
     embeds: bool = False  # whether it is available below /embed too, where other sites may frame it
@@ -289,6 +290,8 @@ async def show_page(
     `categories` are the rows of the navigation if the page has already loaded them.
     """
     page_request, site = page.request, page.site
+    if site.follow_by_email and not page_request.state.can_send_links(site):
+        site = replace(site, follow_by_email=False)
     if site.logo_url.startswith("/"):
         site = replace(site, logo_url=page.context.base_url + site.logo_url)
     if page_request.path in HOME_PATHS and model.view:

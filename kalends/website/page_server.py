@@ -146,7 +146,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
     request = page_request.request
     if request.method not in ("GET", "HEAD") and not (route.accepts_post and request.method == "POST"):
         raise errors.method_not_allowed(request.method, ["GET"])
-    if route.handle is not None:
+    if route.handle is not None and (route.show is None or request.method == "POST"):
         page_request.query = read_pairs(request.scope["query_string"])
         return await route.handle(page_request)
     is_post = request.method == "POST"

@@ -52,22 +52,22 @@ DATE_PARAMS: Final = frozenset(
 )
 
 
-def _with_filter(name: LiteralString, clause: Callable[[Any], Sql]) -> Kind:
+def with_filter(name: LiteralString, clause: Callable[[Any], Sql]) -> Kind:
     """Return the event kind with an additional filter that is not an API parameter."""
     added = Filter(Param(name, Type({}, lambda value: value), ""), value_clause(clause))
     return replace(EVENTS, filters=(*EVENTS.filters, added))
 
 
-DAY_EVENTS: Final = _with_filter(
+DAY_EVENTS: Final = with_filter(
     "days",
     lambda days: Sql(
         "r.start_local < ? AND " + EFFECTIVE_END + " >= ?", _start_of_day(days[1]) + DAY, _start_of_day(days[0])
     ),
 )
-STARTING_EVENTS: Final = _with_filter(
+STARTING_EVENTS: Final = with_filter(
     "starts_in", lambda span: Sql("r.start_local >= ? AND r.start_local < ?", span[0], span[1])
 )
-RUNNING_EVENTS: Final = _with_filter(
+RUNNING_EVENTS: Final = with_filter(
     "runs_since",
     lambda span: Sql("r.start_local < ? AND " + EFFECTIVE_END + " >= ?", span[0], _start_of_day(span[1])),
 )
@@ -75,7 +75,7 @@ RUNNING_EVENTS: Final = _with_filter(
 FIRST_VENUE: LiteralString = """, (SELECT v.title FROM event_venues l
     JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id AND v.status = 'publish'
     WHERE n.is_open AND l.site_id = ? AND l.event_id = n.id ORDER BY l.position LIMIT 1) AS venue"""
-OTHER_EVENTS: Final = _with_filter("other_series", lambda series_id: Sql("r.series_id IS DISTINCT FROM ?", series_id))
+OTHER_EVENTS: Final = with_filter("other_series", lambda series_id: Sql("r.series_id IS DISTINCT FROM ?", series_id))
 
 
 async def list_days(

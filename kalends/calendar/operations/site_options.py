@@ -10,8 +10,8 @@ from kalends.core.errors import InvalidArgument, InvalidValue
 from kalends.core.image_types import read_key
 from kalends.core.messages import LANGUAGES, Message, find_language
 from kalends.core.params import parse_bool, parse_id
-from kalends.core.sanitize import clean_plain, read_custom_css
-from kalends.core.urls import read_website
+from kalends.core.sanitize import clean_plain, clean_text, read_custom_css
+from kalends.core.urls import read_ascii_email, read_website
 from kalends.core.words import suggest
 from kalends.core.zones import read_zone
 from kalends.store.database import Transaction
@@ -20,6 +20,7 @@ from kalends.store.sql import Sql
 START_PAGES: Final = ("front", "calendar")
 VIEWS: Final = ("month", "week", "day", "list", "map")
 MEDIA_PATH: Final = "/media/"
+MAX_FOOTER: Final = 1000  # characters
 FONTS: Final = ("serif", "sans", "classic", "humanist", "rounded")
 CUSTOM_CSS: Final = "custom_css"
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -53,6 +54,10 @@ def _parse_language(value: str) -> str:
 
 def _clean_short_text(value: str) -> str:
     return clean_plain(value, 200)
+
+
+def _clean_footer(value: str) -> str:
+    return clean_text(value, MAX_FOOTER)
 
 
 def _parse_accent(value: str) -> str:
@@ -104,6 +109,9 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "second_accent": lambda value: value and _parse_accent(value),
     "fonts": _parse_one_of(FONTS),
     "submissions": parse_bool,
+    "follow_by_email": parse_bool,
+    "reply_to": read_ascii_email,
+    "mail_footer": _clean_footer,
     CUSTOM_CSS: read_custom_css,
 }
 

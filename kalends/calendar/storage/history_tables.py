@@ -38,6 +38,24 @@ async def list_record_changes(
     )
 
 
+async def list_edits_of_records(tx: Transaction, kind: str, ids: Sequence[int], after: int) -> list[Record]:
+    """Return the edits of several records since a revision, newest first."""
+    return await tx.fetch_all(
+        Sql(
+            """SELECT record_id, action, before FROM changes
+                WHERE site_id = ? AND kind = ? AND record_id = ANY(?) AND revision > ? AND NOT is_derived
+                ORDER BY revision DESC""",
+            *(tx.site.id, kind, list(ids), after),
+        )
+    )
+
+
+async def find_revision_at(tx: Transaction, moment: datetime) -> int:
+    """Return the site's revision at a time, or the oldest one that is still in the log."""
+    query = "SELECT revision FROM changes WHERE site_id = ? AND changed_at < ? ORDER BY revision DESC LIMIT 1"
+    return await tx.fetch_value(Sql(query, tx.site.id, moment)) or tx.site.trimmed_revision
+
+
 async def list_recent_changes(
     tx: Transaction, user_id: int, since: datetime, author: int | None, limit: int
 ) -> list[Record]:

@@ -138,7 +138,8 @@ def _link(name: str) -> Table:
 # The site's row. Host names and the base URL are in the manifest, because an import may change them.
 SITES: Final = Table(
     "sites",
-    left_out=frozenset({"id", "secret", "base_url"}),
+    # A copy must not send emails to the followers of the original.
+    left_out=frozenset({"id", "secret", "base_url", "follow_by_email"}),
     written={
         "logo_url": "CASE WHEN starts_with(logo_url, '/media/' || id || '/') "
         "THEN '/media/{site}/' || substr(logo_url, length('/media/' || id || '/') + 1) ELSE logo_url END"
@@ -187,6 +188,9 @@ TABLES: Final = (
     Table("submitters", is_personal=True),
     Table("proposals", left_out=frozenset({"token_hashes"}), is_personal=True),
     Table("proposal_pictures", is_personal=True),
+    Table("followers", is_personal=True),
+    Table("follows", is_personal=True),
+    Table("mail_days"),
 )
 LEFT_OUT_TABLES: Final[Mapping[str, str]] = {
     "site_hosts": "in the manifest",

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from kalends.core.errors import ApiError, InvalidValue, field_errors
 from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, rate_limit_key
 from kalends.core.messages import Message, gettext_noop as N_
-from kalends.core.urls import read_email
 from kalends.http.auth import reject_cross_site
 from kalends.http.bodies import Upload, read_upload
 from kalends.media.adapters.library import Library
@@ -21,24 +20,17 @@ from kalends.proposals.operations import submissions
 from kalends.proposals.operations.proposal_sending import Draft
 from kalends.proposals.operations.proposal_values import check_values
 from kalends.proposals.pages import submission_fields as fields
-from kalends.proposals.pages.submission_fields import Entry, read_text
-from kalends.proposals.pages.submission_frame import (
-    ADD_PATH,
-    LINK_REQUEST_PATH,
-    Visit,
-    enter,
-    read_form,
-    see_other,
-)
+from kalends.proposals.pages.submission_fields import Entry
+from kalends.proposals.pages.submission_frame import ADD_PATH, LINK_REQUEST_PATH, Visit, enter
 from kalends.rendering.cards import read_title
 from kalends.website.context import PageRequest, PageRoute
+from kalends.website.form_visits import HONEYPOT, read_email_field, read_form, read_text, see_other
 
 # Forms that a process receives at the same time: slow ones must not occupy what editors upload through.
 UPLOADS: Final = PerOwnerLimiter(ConcurrencyLimits(per_owner=2, total=20, waiting_per_owner=4, waiting=100))
 MAX_WAIT: Final = 10.0
 HEADING: Final = N_("Add an event")
 SENT_PATH: Final = f"{ADD_PATH}sent/"
-HONEYPOT: Final = "company"  # people don't see this field
 TYPED_LINK: Final = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
 TYPED: Final = ("title", "description", "note", "venue", "organizer", "name", "picture_alt")
 TRY_LATER: Final = N_("Many events are being sent at the moment. Try again later.")
@@ -122,11 +114,8 @@ async def _receive(request: PageRequest, post: Post, library: Library) -> Respon
 
 def _read_email(text: str) -> tuple[str, Message | None]:
     """Return an address in lower case, or an empty text and the problem."""
-    try:
-        email = read_email(text).lower()
-    except InvalidValue as error:
-        return "", error.message
-    return email, None if email else Message("This field is required.")
+    email, problem = read_email_field(text)
+    return email.lower(), problem
 
 
 def _find_typed_links(texts: Mapping[str, str]) -> dict[str, Message]:

@@ -19,18 +19,12 @@ from kalends.proposals.operations.proposal_sending import Draft, resend, send, w
 from kalends.proposals.operations.proposal_subjects import load_subject
 from kalends.proposals.operations.submissions import Case
 from kalends.proposals.pages import submission_fields as fields
-from kalends.proposals.pages.submission_fields import Entry, read_text
-from kalends.proposals.pages.submission_frame import (
-    LINK_REQUEST_PATH,
-    SubmissionPage,
-    Visit,
-    enter,
-    read_form,
-    see_other,
-)
+from kalends.proposals.pages.submission_fields import Entry
+from kalends.proposals.pages.submission_frame import LINK_REQUEST_PATH, Visit, enter
 from kalends.proposals.rules import REASON_TEXTS, REASONS
 from kalends.rendering.cards import read_title
 from kalends.website.context import PageRequest, PageRoute
+from kalends.website.form_visits import NotePage, read_form, read_text, see_other
 
 CHANGE: Final = "/change"
 MAX_REASON: Final = 200
@@ -60,7 +54,7 @@ DELETED_TEXTS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusPage(SubmissionPage):
+class StatusPage(NotePage):
     template: ClassVar[str] = "submission.html"
     case: Case
     action: str

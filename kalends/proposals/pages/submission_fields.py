@@ -16,7 +16,8 @@ from kalends.calendar.rules.when import combine, end_of, split_date
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.messages import Message, gettext_noop as N_
-from kalends.core.params import RepeatedValues, parse_id
+from kalends.core.params import parse_id
+from kalends.website.form_visits import read_text
 
 Control = Literal["text", "textarea", "date", "time", "checkbox", "url", "email", "file", "categories"]
 
@@ -115,13 +116,6 @@ def read_entry(form: Mapping[str, Any]) -> Entry:
     entries: list[Any] = chosen if isinstance(chosen, list) else [chosen]
     ids = [parse_id(str(entry)) for entry in entries]
     return Entry({name: read_text(form, name) for name in ALL_FIELDS}, [entry for entry in ids if entry is not None])
-
-
-def read_text(form: Mapping[str, Any], name: str) -> str:
-    """Return the value of a text field, without U+0000, which PostgreSQL cannot store."""
-    value = form.get(name, "")
-    value = value[-1] if isinstance(value, RepeatedValues) else value
-    return value.replace("\0", "").replace("\r\n", "\n").strip() if isinstance(value, str) else ""
 
 
 def decode_entry(text: str) -> Entry:

@@ -1,29 +1,24 @@
 """What the pages of the public form share: one visit with its transaction, and the models of pages."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from starlette.responses import Response
 
-from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.organizers import ORGANIZERS
 from kalends.calendar.kinds.venues import VENUES
 from kalends.calendar.operations import event_queries
-from kalends.core import errors
 from kalends.core.credentials import constant_time_equals, keyed_hash
 from kalends.core.messages import Message, gettext_noop as N_
-from kalends.http import bodies
-from kalends.http.auth import reject_cross_site
 from kalends.proposals.pages.submission_fields import Entry, FieldGroup, find_field
 from kalends.proposals.rules import MAX_FORM_AGE, MIN_FORM_AGE
-from kalends.store.database import Transaction
-from kalends.website.context import PageContext, PageRequest, make_page_context, show_page
+from kalends.website.context import PageRequest
+from kalends.website.form_visits import FormVisit, NotePage, visit_form
 from kalends.website.models.page_parts import take_fitting
-from kalends.website.page_server import respond
-from kalends.website.pages import Page
 
 ADD_PATH: Final = "/events/add/"
 LINK_REQUEST_PATH: Final = f"{ADD_PATH}link/"
@@ -32,22 +27,7 @@ MAX_CHOICE_BYTES: Final = 8000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionPage(Page):
-    """A page of the public form; `template` needs the variables in `parts`."""
-
-    template: ClassVar[str] = "submission_note.html"
-    styles: ClassVar[tuple[str, ...]] = ("submission.css",)
-    kind: str = "submission-page"
-    robots: str = "noindex"
-    problem: str = ""
-    hidden: Mapping[str, str]  # fields of the form that only programs read
-    paragraphs: Sequence[str] = ()
-    asks_email: bool = False
-    link_request_url: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionFormPage(SubmissionPage):
+class SubmissionFormPage(NotePage):
     template: ClassVar[str] = "submission_form.html"
     scripts: ClassVar[tuple[str, ...]] = ("site.js", "submission.js")
     action: str
@@ -64,34 +44,15 @@ class SubmissionFormPage(SubmissionPage):
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(FormVisit):
     """A request to the public form inside a transaction."""
-
-    request: PageRequest
-    context: OperationContext
-    page: PageContext
-
-    @property
-    def tx(self) -> Transaction:
-        return self.context.transaction
-
-    async def show(self, model: Page, status: int = 200, wait: int = 0) -> Response:
-        page_response = await show_page(self.page, model, status=status, is_cacheable=False)
-        response = respond(self.request, page_response)
-        # The address of the page may contain a token.
-        response.headers.update({"Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer"})
-        if wait:
-            response.headers["Retry-After"] = str(wait)
-        return response
 
     async def show_note(
         self, title: str, paragraphs: Sequence[str], status: int = 200, wait: int = 0, **more: Any
     ) -> Response:
         """Show a page with a message and, optionally, a form for the email address."""
-        text = self.page.locale.text
-        shown = [text(row) for row in paragraphs]
-        model = SubmissionPage(title=text(title), paragraphs=shown, hidden={"stamp": self.make_stamp()}, **more)
-        return await self.show(model, status, wait)
+        values = {"hidden": {"stamp": self.make_stamp()}, **more}
+        return await FormVisit.show_note(self, title, paragraphs, status, wait, **values)
 
     async def show_form(
         self, title: str, groups: Sequence[FieldGroup], entry: Entry, problems: Mapping[str, Message], **more: Any
@@ -142,26 +103,9 @@ class Visit:
         return keyed_hash(self.tx.site.secret, "form time", seconds).hex()
 
 
-@asynccontextmanager
-async def enter(request: PageRequest, *, writing: bool = False, needs_open: bool = True) -> AsyncIterator[Visit]:
+def enter(
+    request: PageRequest, *, writing: bool = False, needs_open: bool = True
+) -> AbstractAsyncContextManager[Visit]:
     """Open a transaction. With `needs_open`, raise 404 unless the site takes events from the public."""
-    async with request.transaction(writing=writing) as tx:
-        request.site_language = tx.site.language
-        if needs_open and not (tx.site.submissions and request.state.can_send_links(tx.site)):
-            raise errors.no_route()
-        context = request.operation_context(tx)
-        yield Visit(request, context, make_page_context(request, context))
-
-
-async def read_form(request: PageRequest) -> dict[str, Any] | None:
-    """Return a form without files; None if the request reads."""
-    if request.request.method != "POST":
-        return None
-    reject_cross_site(request.request, request.state.origins)
-    body = await bodies.read_body(request.request, request.state.max_body_bytes)
-    return (await bodies.read_values(request.request, body)).values
-
-
-def see_other(path: str, request: PageRequest) -> Response:
-    """Redirect after a form, in the same language."""
-    return Response(status_code=303, headers={"Location": request.with_query(path)})
+    is_open = attrgetter("submissions") if needs_open else None
+    return visit_form(Visit, request, is_open, writing=writing)

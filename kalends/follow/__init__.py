@@ -1,0 +1,1 @@
+"""Following lists and events by email: digests, alerts and reminders."""

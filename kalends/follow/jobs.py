@@ -1,0 +1,300 @@
+"""The sender of digests, which checks just before each email that it still holds, and the nightly cleaning.
+
+Nothing waits in a queue: a follow is due or not. An email is marked as sent with the check of the next one, so that a
+worker that dies repeats at most one email per connection.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, LiteralString
+
+from kalends.adapters.smtp_client import Refused, ServerAway, SmtpSession
+from kalends.core.errors import ApiError
+from kalends.core.times import utc_now
+from kalends.follow import storage
+from kalends.follow.mails.message_bytes import Recipient
+from kalends.follow.mails.rendering_cache import DigestKey, Mailbox, Rendering, RenderingCache
+from kalends.follow.operations.followings import read_rhythm
+from kalends.follow.rules.follow_limits import (
+    CONFIRM_PERIOD,
+    MAX_REFUSALS,
+    PAUSE,
+    RETRY_DELAY,
+    SUPPRESSED_PERIOD,
+    Refusal,
+    is_credible,
+)
+from kalends.follow.rules.slots import MAX_DELAY, find_next, find_slot
+from kalends.store import Row, job_queue
+from kalends.store.database import Database, Transaction
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS: Final = 4
+BATCH: Final = 500
+MAX_SECONDS: Final = 60.0
+MAX_ATTEMPTS: Final = 10  # renderings for one email; then the next run tries again
+
+Columns = Mapping[LiteralString, object]
+RHYTHM_COLUMNS: Final = ("rhythm", "weekday", "hour")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is still to be written about a follow, unless its next email has been planned anew."""
+
+    site_id: int
+    follow_id: str
+    planned_at: datetime
+    columns: Columns
+
+
+@dataclass(slots=True)
+class Lane:
+    """A connection with its marks, of which at most one is about an email that was sent."""
+
+    session: SmtpSession
+    marks: list[Mark] = field(default_factory=list[Mark])
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of the sender: what it has learned so far."""
+
+    lanes: list[Lane]
+    recipients: int = 0
+    progress: int = 0
+    refusals: dict[str, tuple[Refusal, Row, datetime]] = field(
+        default_factory=dict[str, tuple[Refusal, Row, datetime]]
+    )
+    counts: defaultdict[int, Counter[LiteralString]] = field(default_factory=lambda: defaultdict(Counter))
+    is_ending: bool = False
+
+    @property
+    def is_credible(self) -> bool:
+        return is_credible([refusal for refusal, *_ in self.refusals.values()], self.recipients)
+
+
+@dataclass(slots=True)
+class DigestSender:
+    database: Database
+    smtp_url: str
+    mailbox: Mailbox
+    read_now: Callable[[], datetime] = utc_now
+    connections: int = CONNECTIONS
+    paused_until: datetime | None = None
+    cache: RenderingCache = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cache = RenderingCache(self.database, self.mailbox, self.read_now)
+
+    async def send_due(self) -> Counter[str]:
+        """Send what is due, for at most a minute; return what happened, by name."""
+        total: Counter[str] = Counter()
+        if self.paused_until is not None and self.read_now() < self.paused_until:
+            return total
+        run = Run([Lane(SmtpSession(self.smtp_url)) for _ in range(self.connections)])
+        stop_at = time.monotonic() + MAX_SECONDS
+        try:
+            while not run.is_ending and time.monotonic() < stop_at:
+                rows = await storage.find_due(self.database, self.read_now(), BATCH)
+                run.progress = 0
+                try:
+                    await self._send_batch(run, [row for row in rows if row["query"] is not None])
+                finally:
+                    for numbers in run.counts.values():
+                        total.update(numbers)
+                    await self._store_counts(run)
+                if not run.progress:
+                    break
+        finally:
+            await self._store_refusals(run)
+            await asyncio.gather(*[lane.session.close() for lane in run.lanes])
+        return total
+
+    async def _send_batch(self, run: Run, rows: list[Row]) -> None:
+        waiting = deque(rows)
+        results = await asyncio.gather(
+            *[self._serve(run, lane, waiting) for lane in run.lanes], return_exceptions=True
+        )
+        for lane in run.lanes:
+            await self._write_marks(lane)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _serve(self, run: Run, lane: Lane, waiting: deque[Row]) -> None:
+        while waiting and not run.is_ending:
+            row = waiting.popleft()
+            try:
+                with job_queue.skipping_unknown_sites():
+                    await self._send(run, lane, row)
+            except ServerAway as error:
+                if not run.is_ending:
+                    log.warning("digests wait for the SMTP server: %s", error)
+                run.is_ending = True
+            except ApiError as error:
+                if error.status >= 500:
+                    raise
+                # The filters are no longer valid.
+                self._skip_slot(run, lane, row, "failed")
+                log.warning("cannot render the list of a follow on site %s: %s", row["site_id"], error.code)
+
+    async def _send(self, run: Run, lane: Lane, row: Row) -> None:
+        """Render and send one digest, or plan when to try again."""
+        now, zone = self.read_now(), row["timezone"]
+        slot = find_slot(read_rhythm(row), row["next_at"], zone)
+        if now - slot.begin > MAX_DELAY:
+            self._skip_slot(run, lane, row)
+            return
+        key = DigestKey(row["site_id"], row["query"], row["language"], slot, row["since"])
+        for _ in range(MAX_ATTEMPTS):
+            rendering = await self.cache.get(key)
+            if rendering.is_off:
+                self._skip_slot(run, lane, row)
+                return
+            if rendering.message is None:
+                self._mark(run, lane, row, self._plan_next(row, rendering))
+                return
+            if await self._try(run, lane, row, key, rendering):
+                return
+            self.cache.discard(key, rendering)
+
+    async def _try(self, run: Run, lane: Lane, row: Row, key: DigestKey, rendering: Rendering) -> bool:
+        """Send a rendering unless it is outdated; return False if it is."""
+        message = rendering.message
+        if message is None:
+            raise AssertionError("a rendering without a message")
+        sender = self.mailbox.find_sender(message.reader.site)
+        try:
+            await lane.session.begin(sender, row["email"])
+            run.recipients += 1
+            follow, is_current = await self._check(lane, row, rendering)
+            if follow is None or not is_current:
+                await lane.session.reset()
+                return follow is None
+            recipient = Recipient(follow["email"], follow["key"], follow["follower_id"], follow["id"])
+            purpose = key.slot.begin.isoformat()
+            await lane.session.send(message.make_bytes(recipient, purpose, self.read_now()))
+        except Refused as error:
+            self._note_refusal(run, lane, row, error)
+            return True
+        self._mark(run, lane, row, self._plan_next(row, rendering))
+        run.counts[row["site_id"]]["sent"] += 1
+        return True
+
+    async def _check(self, lane: Lane, row: Row, rendering: Rendering) -> tuple[Row | None, bool]:
+        """Read the follow again, or None if it must not get this email, and whether the rendering is current."""
+        await self._write_marks(lane, other_than=row["site_id"])
+        async with self.database.transaction(row["site_id"], self.read_now(), writing=True) as tx:
+            await _write(tx, lane.marks)
+            follow = await storage.find_follow(tx, row["id"])
+            is_current = await rendering.is_current(tx)
+            if follow is not None and follow["refusals"]:
+                await storage.change_follower(tx, follow["follower_id"], {"refusals": 0, "refusal_code": ""})
+        lane.marks.clear()
+        is_due = (
+            follow is not None
+            and follow["next_at"] == row["next_at"]
+            and follow["suppressed_at"] is None
+            and not follow["paused"]
+            and all(follow[name] == row[name] for name in RHYTHM_COLUMNS)
+            and tx.site.timezone == row["timezone"]
+        )
+        return (follow if is_due else None), is_current
+
+    def _plan_next(self, row: Row, rendering: Rendering) -> Columns:
+        """Return the columns after an email: the next one covers what changes from this rendering onward."""
+        return {"next_at": self._find_next(row), "since": rendering.current_at}
+
+    def _find_next(self, row: Row) -> datetime:
+        return find_next(read_rhythm(row), max(row["next_at"], self.read_now()), row["timezone"])
+
+    def _mark(self, run: Run, lane: Lane, row: Row, columns: Columns) -> None:
+        lane.marks.append(Mark(row["site_id"], row["id"], row["next_at"], columns))
+        run.progress += 1
+
+    def _skip_slot(self, run: Run, lane: Lane, row: Row, count: LiteralString = "") -> None:
+        """Wait for the next slot. `since` stays, so the next digest covers the changes of this one."""
+        self._mark(run, lane, row, {"next_at": self._find_next(row)})
+        if count:
+            run.counts[row["site_id"]][count] += 1
+
+    def _note_refusal(self, run: Run, lane: Lane, row: Row, error: Refused) -> None:
+        if error.is_temporary:
+            self._mark(run, lane, row, {"next_at": self.read_now() + RETRY_DELAY})
+        elif error.step == "RCPT":
+            run.recipients += 1
+            retry_at = self.read_now() + PAUSE
+            self._mark(run, lane, row, {"next_at": retry_at})
+            refusal = Refusal(row["site_id"], row["follower_id"], error.code)
+            run.refusals[row["follower_id"]] = (refusal, row, retry_at)
+            run.is_ending = run.is_ending or not run.is_credible
+        else:
+            log.warning("the SMTP server refused a digest of site %s: %s", row["site_id"], error)
+            self._skip_slot(run, lane, row, "failed")
+
+    async def _write_marks(self, lane: Lane, other_than: int | None = None) -> None:
+        """Write marks, of all sites or of all but one."""
+        by_site: defaultdict[int, list[Mark]] = defaultdict(list)
+        for mark in lane.marks:
+            by_site[mark.site_id].append(mark)
+        for site_id, marks in by_site.items():
+            if site_id != other_than:
+                with job_queue.skipping_unknown_sites():
+                    async with self.database.transaction(site_id, self.read_now(), writing=True) as tx:
+                        await _write(tx, marks)
+        lane.marks[:] = by_site.get(other_than, []) if other_than is not None else []
+
+    async def _store_counts(self, run: Run) -> None:
+        for site_id, numbers in run.counts.items():
+            with job_queue.skipping_unknown_sites():
+                async with self.database.transaction(site_id, self.read_now(), writing=True) as tx:
+                    await storage.count_mails(tx, numbers)
+        run.counts.clear()
+
+    async def _store_refusals(self, run: Run) -> None:
+        """Store refusals if they are about addresses; otherwise, pause."""
+        if not run.refusals:
+            return
+        if not run.is_credible:
+            self.paused_until = self.read_now() + PAUSE
+            log.warning("digests pause for an hour: the SMTP server refused %s addresses", len(run.refusals))
+            return
+        for refusal, row, retry_at in run.refusals.values():
+            with job_queue.skipping_unknown_sites():
+                async with self.database.transaction(refusal.site_id, self.read_now(), writing=True) as tx:
+                    await self._store_refusal(tx, refusal, row, retry_at)
+
+    async def _store_refusal(self, tx: Transaction, refusal: Refusal, row: Row, retry_at: datetime) -> None:
+        follower = await storage.find_follower(tx, refusal.follower_id, locked=True)
+        if follower is None:
+            return
+        number = follower["refusals"] + 1
+        columns: dict[Any, object] = {"refusals": number, "refusal_code": refusal.code}
+        if refusal.is_final or number >= MAX_REFUSALS:
+            columns["suppressed_at"] = tx.now
+            await storage.stop_follows(tx, refusal.follower_id)
+        else:
+            await storage.change_follow(tx, row["id"], {"next_at": self._find_next(row)}, expected=retry_at)
+        await storage.change_follower(tx, refusal.follower_id, columns)
+        await storage.count_mails(tx, {"refused": 1})
+
+
+async def _write(tx: Transaction, marks: list[Mark]) -> None:
+    for mark in marks:
+        await storage.change_follow(tx, mark.follow_id, mark.columns, expected=mark.planned_at)
+
+
+async def clean_follows(database: Database, now: datetime) -> None:
+    """Delete what nobody has confirmed in time, people who follow nothing, and old suppressions."""
+    limits = now - CONFIRM_PERIOD, now - SUPPRESSED_PERIOD
+    for site_id in await storage.find_sites_to_clean(database, *limits):
+        with job_queue.skipping_unknown_sites():
+            async with database.transaction(site_id, now, writing=True) as tx:
+                await storage.remove_idle(tx, *limits)

@@ -1,0 +1,1 @@
+"""The emails to followers as bytes."""

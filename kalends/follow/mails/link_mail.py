@@ -1,0 +1,71 @@
+"""The email that asks to confirm a follow, or leads to the page where people change what they follow."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+from kalends.calendar.operations.page_filters import resolve_filters
+from kalends.core.errors import ApiError
+from kalends.core.messages import choose_email_language, gettext_noop as N_
+from kalends.core.times import utc_now
+from kalends.follow import storage
+from kalends.follow.mails.digest_model import Reader
+from kalends.follow.mails.message_bytes import make_manage_url
+from kalends.follow.operations.followed_lists import list_names, read_query
+from kalends.follow.operations.followings import make_reader_context
+from kalends.rendering.cards import read_title, shorten
+from kalends.store.database import Transaction
+from kalends.store.site_database import SiteDatabase
+from kalends.store.sites import Site
+
+MAX_ABOUT: Final = 120  # columns
+CONFIRM_SUBJECT: Final = N_("Please confirm: {site}")
+CONFIRM_TEXT: Final = N_(
+    "Someone, probably you, wants to get emails from {site}: {about}.\n\nTo confirm this, open the link and press "
+    "“Confirm”:\n\n{link}\n\nIf it wasn’t you, ignore this email. We’ll delete your address after 48 hours."
+)
+LINK_SUBJECT: Final = N_("Your emails from {site}")
+LINK_TEXT: Final = N_(
+    "On this page, you can change, pause and end your emails from {site}:\n\n{link}\n\nAnyone who has the link can "
+    "do this. It works for 30 days."
+)
+ALL_EVENTS: Final = N_("all events")
+A_SEARCH: Final = N_("a search")
+
+Deliver = Callable[[Site, str, str, str], Awaitable[None]]  # to an address, with subject and text
+
+
+async def send_link_mail(
+    database: SiteDatabase, deliver: Deliver, base_url: str, site_id: int, *, follower_id: str, follow_id: str
+) -> None:
+    """Write and deliver the email, unless the person has gone."""
+    async with database.transaction(site_id, utc_now(), writing=False) as tx:
+        url, follower = tx.site.base_url or base_url, await storage.find_follower(tx, follower_id)
+        if follower is None or not url:
+            return
+        reader = Reader.make(tx.site, choose_email_language(follower["language"], tx.site.language), url)
+        follow = await storage.find_follow(tx, follow_id) if follow_id else None
+        link = make_manage_url(reader, follower["key"], follower_id, tx.now)
+        is_new = follow is not None and follow["confirmed_at"] is None
+        about = await describe_list(tx, reader, follow["query"] or "") if follow is not None else ""
+    subject, text = (CONFIRM_SUBJECT, CONFIRM_TEXT) if is_new else (LINK_SUBJECT, LINK_TEXT)
+    name = reader.site.name
+    await deliver(
+        reader.site,
+        follower["email"],
+        reader.locale.text(subject, site=name),
+        reader.locale.text(text, site=name, about=about, link=link) + "\n",
+    )
+
+
+async def describe_list(tx: Transaction, reader: Reader, query: str) -> str:
+    """Return a list's name, with nothing that was typed: anyone can have it sent to any address."""
+    try:
+        context = replace(make_reader_context(tx, reader.base_url), values=read_query(query))
+        context, resolved = await resolve_filters(context)
+    except ApiError:
+        return reader.locale.text(A_SEARCH)
+    names = [shorten(read_title(name), MAX_ABOUT) for name in list_names(resolved)[:3]]
+    if set(context.values) - set(resolved.named):
+        names.append(reader.locale.text(A_SEARCH))
+    return ", ".join(names) if names else reader.locale.text(A_SEARCH if query else ALL_EVENTS)

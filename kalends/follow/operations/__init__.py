@@ -1,0 +1,1 @@
+"""What followers and publishers do, and what a digest contains."""

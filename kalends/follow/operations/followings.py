@@ -1,0 +1,137 @@
+"""What people who follow do: ask for emails, confirm, change, pause and end them."""
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from kalends.accounts.storage import user_tables
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.access.permissions import count_attempt
+from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR
+from kalends.core.credentials import keyed_hash, new_uid
+from kalends.core.limits import Limit, rate_limit_key, seconds_to_wait
+from kalends.follow import storage
+from kalends.follow.rules.follow_limits import MAX_LISTS, PER_ADDRESS, PER_NETWORK, PER_SITE
+from kalends.follow.rules.follow_tokens import KEY_BYTES, Token
+from kalends.follow.rules.slots import Rhythm, find_next
+from kalends.store import Row, job_queue
+from kalends.store.database import Transaction
+
+SITE_SUBJECT: Final = "follow"
+
+
+def make_reader_context(tx: Transaction, base_url: str) -> OperationContext:
+    """Return the context of someone without an account who reads an email."""
+    return OperationContext(tx, ANONYMOUS_ACTOR, base_url, base_url)
+
+
+def read_rhythm(row: Row | Mapping[str, Any]) -> Rhythm:
+    return Rhythm(row["rhythm"], row["weekday"], row["hour"])
+
+
+async def count_post(tx: Transaction, client_ip: str) -> int:
+    """Count a form post of a client, or return the seconds until one is allowed."""
+    return await count_attempt(tx, f"follow from {rate_limit_key(client_ip)}", PER_NETWORK)
+
+
+async def find_site_wait(tx: Transaction) -> int:
+    """Return the seconds until the site can ask for another confirmation; 0 if it can now."""
+    failures = await user_tables.find_failures(tx, [SITE_SUBJECT])
+    return max((seconds_to_wait(PER_SITE, *row, tx.now) for row in failures.values()), default=0)
+
+
+async def ask(tx: Transaction, email: str, language: str, query: str, rhythm: Rhythm) -> None:
+    """Store a list that nobody gets emails about until the address is confirmed, and enqueue the confirmation.
+
+    What happens does not depend on the address in a way that the response could tell.
+    """
+    key = secrets.token_bytes(KEY_BYTES)
+    follower_id = await storage.ensure_follower(tx, new_uid(), email, key, language)
+    follow_id = ""
+    if await storage.count_lists(tx, follower_id, query) < MAX_LISTS:
+        values: Mapping[Any, object] = {
+            "query": query, "rhythm": rhythm.name, "weekday": rhythm.weekday, "hour": rhythm.hour
+        }  # fmt: skip
+        follow_id = (await storage.add_list(tx, new_uid(), follower_id, values))["id"]
+    await send_link(tx, email, follower_id, follow_id)
+
+
+async def send_link(tx: Transaction, email: str, follower_id: str, follow_id: str = "") -> None:
+    """Enqueue an email with a link to the person's page, unless there were too many."""
+    address = f"follow address {keyed_hash(tx.site.secret, 'follow address', email.lower()).hex()}"
+    limits: Mapping[str, Limit] = {address: PER_ADDRESS, SITE_SUBJECT: PER_SITE}
+    for subject, limit in limits.items():
+        if await count_attempt(tx, subject, limit):
+            return
+    arguments = {"follower_id": follower_id, "follow_id": follow_id}
+    await job_queue.enqueue(tx, job_queue.Task.SEND_FOLLOW_EMAIL, arguments)
+
+
+# Links in emails -------------------------------------------------------------------------------------------
+
+
+async def open_manage_token(tx: Transaction, token: Token | None, *, locked: bool = False) -> Row | None:
+    """Return the person that a token belongs to, even if it has expired."""
+    row = await storage.find_follower(tx, token.id, locked=locked) if token is not None else None
+    return row if row is not None and token is not None and token.is_made_with(row["key"]) else None
+
+
+async def open_end_token(tx: Transaction, token: Token | None) -> Row | None:
+    """Return the follow that a token ends."""
+    row = await storage.find_follow(tx, token.id) if token is not None else None
+    return row if row is not None and token is not None and token.is_made_with(row["key"]) else None
+
+
+async def confirm(tx: Transaction, follower: Row, follow: Row) -> None:
+    """Let a follow begin: its first email is due at the next slot."""
+    if follow["confirmed_at"] is None:
+        next_at = _plan(tx, follow) if follower["suppressed_at"] is None else None
+        await storage.change_follow(tx, follow["id"], {"confirmed_at": tx.now, "next_at": next_at})
+        await storage.count_mails(tx, {"confirmed": 1})
+
+
+async def change_rhythm(tx: Transaction, follow: Row, rhythm: Rhythm) -> None:
+    due = find_next(rhythm, tx.now, tx.site.timezone) if follow["next_at"] is not None else None
+    values: Mapping[Any, object] = {"rhythm": rhythm.name, "weekday": rhythm.weekday, "hour": rhythm.hour}
+    await storage.change_follow(tx, follow["id"], {**values, "next_at": due})
+
+
+async def pause(tx: Transaction, follower: Row, follow: Row, *, paused: bool) -> None:
+    is_due = not paused and follow["confirmed_at"] is not None and follower["suppressed_at"] is None
+    next_at = _plan(tx, follow) if is_due else None
+    await storage.change_follow(tx, follow["id"], {"paused": paused, "next_at": next_at})
+
+
+async def end(tx: Transaction, follow: Row) -> None:
+    """Delete a follow, and the person if it was the last one."""
+    await storage.remove_follow(tx, follow["id"])
+    await storage.remove_if_idle(tx, follow["follower_id"])
+    if follow["confirmed_at"] is not None:
+        await storage.count_mails(tx, {"ended": 1})
+
+
+async def erase(tx: Transaction, follower_id: str) -> int:
+    """Delete everything about a person; return the number of follows."""
+    follows = await storage.list_follows(tx, follower_id)
+    await storage.remove_follower(tx, follower_id)
+    await storage.count_mails(tx, {"ended": sum(row["confirmed_at"] is not None for row in follows)})
+    return len(follows)
+
+
+async def forget_email(tx: Transaction, email: str) -> int | None:
+    """Delete everything about an address; return the number of follows, or None if it is unknown."""
+    follower = await storage.find_by_email(tx, email.strip())
+    return await erase(tx, follower["id"]) if follower is not None else None
+
+
+async def lift_suppression(tx: Transaction, follower_id: str) -> None:
+    """Send emails to an address again that was refused."""
+    await storage.change_follower(tx, follower_id, {"suppressed_at": None, "refusals": 0, "refusal_code": ""})
+    for follow in await storage.list_follows(tx, follower_id):
+        if follow["confirmed_at"] is not None and not follow["paused"]:
+            await storage.change_follow(tx, follow["id"], {"next_at": _plan(tx, follow)})
+
+
+def _plan(tx: Transaction, follow: Row) -> datetime:
+    return find_next(read_rhythm(follow), tx.now, tx.site.timezone)

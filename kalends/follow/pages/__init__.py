@@ -1,0 +1,1 @@
+"""The form for following, and the pages behind links in emails."""

@@ -1,0 +1,154 @@
+"""The form for following a list, with an example of the email, and what happens when it is sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, ClassVar, Final
+
+from starlette.responses import Response
+
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.operations.page_filters import resolve_filters
+from kalends.core import errors
+from kalends.core.messages import Message, gettext_noop as N_
+from kalends.core.params import parse_id, read_params
+from kalends.core.urls import read_ascii_email
+from kalends.follow.mails.digest_formats import to_text
+from kalends.follow.mails.digest_model import Reader, describe_filters, make_digest
+from kalends.follow.mails.message_bytes import FOLLOW_PATH
+from kalends.follow.operations import followings
+from kalends.follow.operations.digest_content import DigestContent, read_digest
+from kalends.follow.operations.followed_lists import make_query
+from kalends.follow.rules.follow_limits import DEFAULT_HOUR, DEFAULT_WEEKDAY
+from kalends.follow.rules.slots import DAY, RHYTHMS, Rhythm, Slot
+from kalends.http.bodies import read_pairs
+from kalends.rendering.page_locale import PageLocale
+from kalends.website.context import PageContext, PageRequest, PageResponse, PageRoute, make_page_context, show_page
+from kalends.website.form_visits import (
+    HONEYPOT,
+    FormVisit,
+    read_email_field,
+    read_form,
+    read_text,
+    visit_form,
+)
+from kalends.website.list_views import LIST_PARAMS
+from kalends.website.pages import Page
+
+HEADING: Final = N_("Follow by email")
+CHECK_EMAIL: Final = N_("Check your email")
+SENT: Final = (
+    N_("We’ve sent you an email with a link. Open the link within 48 hours and press “Confirm”."),
+    N_("If no email arrives, look in your spam folder, check the address, and try again in 20 minutes."),
+)
+TRY_LATER: Final = N_("Many people are asking for emails at the moment. Try again later.")
+RHYTHM_NAMES: Final = {"weekly": N_("Every week"), "daily": N_("Every day")}
+DEFAULT: Final = Rhythm(RHYTHMS[0], DEFAULT_WEEKDAY, DEFAULT_HOUR)
+MAX_EXAMPLE: Final = 20_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class RhythmChoices:
+    """What the fields for day and hour offer."""
+
+    rhythms: Sequence[tuple[str, str]]
+    weekdays: Sequence[tuple[int, str]]
+    hours: Sequence[tuple[int, str]]
+
+    @classmethod
+    def make(cls, locale: PageLocale) -> "RhythmChoices":
+        return cls(
+            rhythms=[(name, locale.text(RHYTHM_NAMES[name])) for name in RHYTHMS],
+            weekdays=list(enumerate((name for _, name in locale.weekdays(1)), start=1)),
+            hours=[(hour, locale.hour(hour)) for hour in range(24)],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowPage(Page):
+    template: ClassVar[str] = "follow_form.html"
+    styles: ClassVar[tuple[str, ...]] = ("submission.css",)
+    kind: str = "submission-page"
+    robots: str = "noindex"
+    about: str
+    action: str
+    choices: RhythmChoices
+    chosen: Rhythm
+    zone: str
+    example: str = ""
+    email: str = ""
+    problem: str = ""
+
+
+async def show_follow_form(request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
+    """Show the form with an example of the email. Like other pages, it is cached until an event changes."""
+    site = context.transaction.site
+    if not (site.follow_by_email and request.state.can_send_links(site)):
+        raise errors.no_route()
+    page = make_page_context(request, context, keep_dates=False)
+    query = _make_query(page)
+    slot = Slot(page.day_start, page.day_start + 7 * DAY)
+    content = await read_digest(context, query, slot, None)
+    reader = Reader.make(site, request.language, context.base_url)
+    example = to_text(make_digest(content, query, slot, reader)) if not content.is_empty else ""
+    model = _make_model(page, content, chosen=DEFAULT, example=example[:MAX_EXAMPLE])
+    return await show_page(page, model, cache_tags=tuple(content.cache_tags))
+
+
+def _make_query(page: PageContext) -> str:
+    """Return the list as canonical text. Without its unknown place, it would be another list."""
+    if page.filters.unknown_place:
+        raise errors.invalid("near", "is not a place of this calendar.")
+    return make_query(page.links.stable_filters)
+
+
+def _make_model(page: PageContext, content: DigestContent | None = None, **more: Any) -> FollowPage:
+    values = content.values if content is not None else page.context.values
+    filters = content.filters if content is not None else page.filters
+    locale = page.locale
+    return FollowPage(
+        title=locale.text(HEADING),
+        about=describe_filters(filters, values, locale),
+        action=page.request.with_query(FOLLOW_PATH),
+        choices=RhythmChoices.make(locale),
+        zone=page.site.timezone,
+        **more,
+    )
+
+
+async def handle_follow(request: PageRequest) -> Response:
+    """Store an unconfirmed follow and send an email, whatever the address is."""
+    form = await read_form(request) or {}
+    request.query = read_pairs(request.request.scope["query_string"])
+    filled = {name: value for name, value in form.items() if value not in ("", [""])}
+    values = read_params(LIST_PARAMS, filled)
+    typed = read_text(form, "email")
+    email, problem = read_email_field(typed, read_ascii_email)
+    rhythm = read_form_rhythm(form)
+    async with visit_form(FormVisit, request, attrgetter("follow_by_email"), writing=True) as visit:
+        if wait := await followings.count_post(visit.tx, request.client_ip):
+            return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
+        context, request.filters = await resolve_filters(replace(visit.context, values=values))
+        page = make_page_context(request, context, keep_dates=False)
+        problem = problem or (Message("Choose a day and an hour.") if rhythm is None else None)
+        if problem is not None or rhythm is None:
+            text = problem.render(page.locale.translate) if problem is not None else ""
+            return await visit.show(_make_model(page, email=typed, problem=text, chosen=rhythm or DEFAULT), 400)
+        query = _make_query(page)
+        if wait := await followings.find_site_wait(visit.tx):
+            return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
+        if not read_text(form, HONEYPOT):
+            await followings.ask(visit.tx, email, request.language, query, rhythm)
+        return await visit.show_note(CHECK_EMAIL, SENT)
+
+
+def read_form_rhythm(form: Mapping[str, Any]) -> Rhythm | None:
+    """Return the chosen day and hour; None if a field has another value than the form offers."""
+    weekday, hour = parse_id(read_text(form, "weekday") or "1"), parse_id(read_text(form, "hour"))
+    name = read_text(form, "rhythm")
+    if name not in RHYTHMS or weekday not in range(1, 8) or hour not in range(24):
+        return None
+    return Rhythm(name, weekday or 1, hour or 0)
+
+
+ROUTES: Final = (PageRoute(FOLLOW_PATH, show_follow_form, LIST_PARAMS, accepts_post=True, handle=handle_follow),)

@@ -1,0 +1,1 @@
+"""Rules of following by email, without I/O: slots, changes between two states, tokens, limits."""

@@ -1,0 +1,197 @@
+"""The tables of followers: people, what they follow, what is due, and the numbers of emails per day."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Final, LiteralString
+
+from asyncpg import Record
+
+from kalends.core.times import local_of
+from kalends.store.database import Database, Transaction
+from kalends.store.sql import Sql, join
+
+Columns = Mapping[LiteralString, object]
+
+FOLLOW_COLUMNS: Final[LiteralString] = (
+    "f.id::text AS id, f.follower_id::text AS follower_id, f.query, f.event_id, f.rhythm, f.weekday, f.hour, "
+    "f.since, f.confirmed_at, f.paused, f.next_at, f.created_at"
+)
+FOLLOWER_COLUMNS: Final[LiteralString] = (
+    "p.id::text AS id, p.email, p.key, p.language, p.refusals, p.refusal_code, p.suppressed_at"
+)
+_SELECT: Final[LiteralString] = "SELECT " + FOLLOW_COLUMNS + " FROM follows f WHERE f.site_id = ?"
+_SELECT_FOLLOWER: Final[LiteralString] = "SELECT " + FOLLOWER_COLUMNS + " FROM followers p WHERE p.site_id = ?"
+_JOINED: Final[LiteralString] = (
+    "SELECT " + FOLLOW_COLUMNS + ", p.email, p.key, p.language, p.suppressed_at, p.refusals FROM follows f "
+    "JOIN followers p ON p.site_id = f.site_id AND p.id = f.follower_id WHERE f.site_id = ? AND f.id = ?"
+)
+
+# People ----------------------------------------------------------------------------------------------
+
+
+async def ensure_follower(tx: Transaction, new_id: str, email: str, key: bytes, language: str) -> str:
+    """Return the ID of the person with this address. Only a new person gets the values."""
+    query = """WITH added AS (
+            INSERT INTO followers (site_id, id, email, key, language) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (site_id, lower(email)) DO UPDATE SET email = followers.email RETURNING id)
+        SELECT id::text FROM added"""
+    follower_id: str = await tx.fetch_value(Sql(query, tx.site.id, new_id, email, key, language))
+    return follower_id
+
+
+async def find_follower(tx: Transaction, follower_id: str, *, locked: bool = False) -> Record | None:
+    where = Sql(_SELECT_FOLLOWER + " AND p.id = ?", tx.site.id, follower_id)
+    return await tx.fetch_one(where + Sql("FOR NO KEY UPDATE") if locked else where)
+
+
+async def find_by_email(tx: Transaction, email: str) -> Record | None:
+    return await tx.fetch_one(Sql(_SELECT_FOLLOWER + " AND lower(p.email) = lower(?)", tx.site.id, email))
+
+
+async def change_follower(tx: Transaction, follower_id: str, values: Columns) -> None:
+    assignments = [Sql(name + " = ?", value) for name, value in values.items()]
+    where = Sql("WHERE site_id = ? AND id = ?", tx.site.id, follower_id)
+    await tx.execute(Sql("UPDATE followers SET") + join(", ", assignments) + where)
+
+
+async def remove_follower(tx: Transaction, follower_id: str) -> None:
+    """Delete a person with everything about them."""
+    await tx.execute(Sql("DELETE FROM followers WHERE site_id = ? AND id = ?", tx.site.id, follower_id))
+
+
+async def remove_idle(tx: Transaction, confirmed_by: datetime, suppressed_by: datetime) -> None:
+    """Delete follows that nobody confirmed in time, and people who follow nothing; suppressed ones later."""
+    query = "DELETE FROM follows WHERE site_id = ? AND confirmed_at IS NULL AND created_at < ?"
+    await tx.execute(Sql(query, tx.site.id, confirmed_by))
+    idle = """DELETE FROM followers p WHERE p.site_id = ? AND (p.suppressed_at < ? OR p.suppressed_at IS NULL
+        AND NOT EXISTS (SELECT FROM follows f WHERE f.site_id = p.site_id AND f.follower_id = p.id))"""
+    await tx.execute(Sql(idle, tx.site.id, suppressed_by))
+
+
+async def remove_if_idle(tx: Transaction, follower_id: str) -> None:
+    """Delete a person who follows nothing, unless the address is suppressed."""
+    query = """DELETE FROM followers p WHERE p.site_id = ? AND p.id = ? AND p.suppressed_at IS NULL
+        AND NOT EXISTS (SELECT FROM follows f WHERE f.site_id = p.site_id AND f.follower_id = p.id)"""
+    await tx.execute(Sql(query, tx.site.id, follower_id))
+
+
+# What they follow --------------------------------------------------------------------------------------
+
+
+async def add_list(tx: Transaction, follow_id: str, follower_id: str, values: Columns) -> Record:
+    """Store an unconfirmed list, or change it if it is still unconfirmed; return the row as it then is."""
+    names: tuple[LiteralString, ...] = ("query", "rhythm", "weekday", "hour")
+    row = await tx.fetch_one(
+        Sql(
+            """INSERT INTO follows AS f (site_id, id, follower_id, query, rhythm, weekday, hour, created_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (site_id, follower_id, query) DO UPDATE SET
+                    rhythm = CASE WHEN f.confirmed_at IS NULL THEN excluded.rhythm ELSE f.rhythm END,
+                    weekday = CASE WHEN f.confirmed_at IS NULL THEN excluded.weekday ELSE f.weekday END,
+                    hour = CASE WHEN f.confirmed_at IS NULL THEN excluded.hour ELSE f.hour END,
+                    created_at = CASE WHEN f.confirmed_at IS NULL THEN excluded.created_at ELSE f.created_at END
+                RETURNING """
+            + FOLLOW_COLUMNS,
+            *(tx.site.id, follow_id, follower_id, *(values[name] for name in names), tx.now),
+        )
+    )
+    if row is None:
+        raise AssertionError("a follow vanished inside its own transaction")
+    return row
+
+
+async def find_follow(tx: Transaction, follow_id: str) -> Record | None:
+    """Return a follow with `email`, `key`, `language` and `suppressed_at` of the person."""
+    return await tx.fetch_one(Sql(_JOINED, tx.site.id, follow_id))
+
+
+async def list_follows(tx: Transaction, follower_id: str) -> list[Record]:
+    where = " AND f.follower_id = ? ORDER BY f.created_at, f.id"
+    return await tx.fetch_all(Sql(_SELECT + where, tx.site.id, follower_id))
+
+
+async def count_lists(tx: Transaction, follower_id: str, query: str) -> int:
+    """Count a person's lists other than this one."""
+    sql = "SELECT count(*) FROM follows WHERE site_id = ? AND follower_id = ? AND query <> ?"
+    number: int = await tx.fetch_value(Sql(sql, tx.site.id, follower_id, query))
+    return number
+
+
+async def change_follow(
+    tx: Transaction, follow_id: str, values: Columns, *, expected: datetime | None = None
+) -> None:
+    """Write columns; with `expected`, only if this is still when an email is due."""
+    assignments = [Sql(name + " = ?", value) for name, value in values.items()]
+    where = Sql("WHERE site_id = ? AND id = ?", tx.site.id, follow_id)
+    unchanged = Sql("AND next_at = ?", expected) if expected is not None else Sql("")
+    await tx.execute(Sql("UPDATE follows SET") + join(", ", assignments) + where + unchanged)
+
+
+async def remove_follow(tx: Transaction, follow_id: str) -> None:
+    await tx.execute(Sql("DELETE FROM follows WHERE site_id = ? AND id = ?", tx.site.id, follow_id))
+
+
+async def stop_follows(tx: Transaction, follower_id: str) -> None:
+    """Let no email be due for a person."""
+    query = "UPDATE follows SET next_at = NULL WHERE site_id = ? AND follower_id = ?"
+    await tx.execute(Sql(query, tx.site.id, follower_id))
+
+
+# What a job has to look at -----------------------------------------------------------------------------
+
+
+async def find_due(database: Database, cutoff: datetime, limit: int) -> list[Record]:
+    columns: LiteralString = (
+        "site_id, timezone, id::text AS id, follower_id::text AS follower_id, email, language, query, event_id, "
+        "rhythm, weekday, hour, since, next_at"
+    )
+    return await database.fetch_unscoped(Sql("SELECT " + columns + " FROM due_follows(?, ?)", cutoff, limit))
+
+
+async def find_sites_to_clean(database: Database, confirmed_by: datetime, suppressed_by: datetime) -> list[int]:
+    query = "SELECT site_id FROM sites_with_stale_follows(?, ?)"
+    return [row["site_id"] for row in await database.fetch_unscoped(Sql(query, confirmed_by, suppressed_by))]
+
+
+# Numbers -------------------------------------------------------------------------------------------------
+
+
+async def count_mails(tx: Transaction, numbers: Mapping[LiteralString, int]) -> None:
+    """Add to the numbers of the current day in the site's time zone."""
+    names: list[LiteralString] = [name for name, number in numbers.items() if number]
+    if not names:
+        return
+    columns: LiteralString = ", ".join(names)
+    added: LiteralString = ", ".join([name + " = mail_days." + name + " + excluded." + name for name in names])
+    marks: LiteralString = ", ".join("?" for _ in names)
+    await tx.execute(
+        Sql(
+            "INSERT INTO mail_days (site_id, day, " + columns + ") VALUES (?, ?, " + marks + ") "
+            "ON CONFLICT (site_id, day) DO UPDATE SET " + added,
+            *(tx.site.id, local_of(tx.now, tx.site.timezone).date(), *(numbers[name] for name in names)),
+        )
+    )
+
+
+async def list_days(tx: Transaction, since: date) -> Sequence[Record]:
+    query = """SELECT day, confirmed, sent, refused, failed, ended FROM mail_days
+        WHERE site_id = ? AND day >= ? ORDER BY day DESC"""
+    return await tx.fetch_all(Sql(query, tx.site.id, since))
+
+
+async def count_people(tx: Transaction) -> Record:
+    """Return the numbers of people with a confirmed follow: `people`, and `suppressed` among all."""
+    query = """SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM follows f WHERE f.site_id = p.site_id
+            AND f.follower_id = p.id AND f.confirmed_at IS NOT NULL)) AS people,
+            count(p.suppressed_at) AS suppressed FROM followers p WHERE p.site_id = ?"""
+    row = await tx.fetch_one(Sql(query, tx.site.id))
+    if row is None:
+        raise AssertionError("a statement without a result")
+    return row
+
+
+async def count_by_list(tx: Transaction) -> list[Record]:
+    """Return the lists with their numbers of followers, the most popular first."""
+    query = """SELECT query, count(*) AS number FROM follows
+        WHERE site_id = ? AND query IS NOT NULL AND confirmed_at IS NOT NULL GROUP BY query ORDER BY 2 DESC, 1"""
+    return await tx.fetch_all(Sql(query, tx.site.id))

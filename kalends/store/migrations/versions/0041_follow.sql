@@ -1,0 +1,141 @@
+-- Whether people can follow lists by email, where answers go, and the last lines of the emails.
+ALTER TABLE sites ADD COLUMN IF NOT EXISTS follow_by_email boolean NOT NULL DEFAULT false;
+ALTER TABLE sites ADD COLUMN IF NOT EXISTS reply_to text NOT NULL DEFAULT '';
+ALTER TABLE sites ADD COLUMN IF NOT EXISTS mail_footer text NOT NULL DEFAULT '' CHECK (length(mail_footer) <= 1000);
+GRANT UPDATE (follow_by_email, reply_to, mail_footer) ON sites TO kalends_app;
+
+-- People who get emails without an account.
+CREATE TABLE IF NOT EXISTS followers (
+    site_id       bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
+    id            uuid NOT NULL,
+    email         text NOT NULL CHECK (email <> ''),
+    -- Makes the tokens in links. An imported site needs it for links in earlier emails.
+    key           bytea NOT NULL CHECK (octet_length(key) = 16),
+    language      text NOT NULL DEFAULT '',
+    -- Consecutive refusals of the address by the mail server, and the latest code.
+    refusals      integer NOT NULL DEFAULT 0,
+    refusal_code  text NOT NULL DEFAULT '',
+    -- When emails to the address ended because of refusals.
+    suppressed_at timestamptz,
+    PRIMARY KEY (site_id, id)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS followers_email ON followers (site_id, lower(email));
+CREATE INDEX IF NOT EXISTS followers_suppressed ON followers (suppressed_at) WHERE suppressed_at IS NOT NULL;
+COMMENT ON INDEX followers_email IS 'one person per address';
+COMMENT ON INDEX followers_suppressed IS 'worker: addresses to forget, of all sites';
+
+-- A list or an event that a person follows. Nothing refers to events, because a deletion is told as well.
+CREATE TABLE IF NOT EXISTS follows (
+    site_id      bigint NOT NULL,
+    id           uuid NOT NULL,
+    follower_id  uuid NOT NULL,
+    -- The filters of a list as canonical text.
+    query        text CHECK (length(query) <= 1000),
+    event_id     bigint,
+    rhythm       text NOT NULL DEFAULT 'weekly' CHECK (rhythm IN ('daily', 'weekly')),
+    -- 1 is Monday. The hour is in the site's time zone.
+    weekday      smallint NOT NULL DEFAULT 4 CHECK (weekday BETWEEN 1 AND 7),
+    hour         smallint NOT NULL DEFAULT 8 CHECK (hour BETWEEN 0 AND 23),
+    -- The revision of the last email; null: there was none.
+    since        bigint,
+    -- What the person was last told about the event.
+    told         jsonb,
+    confirmed_at timestamptz,
+    paused       boolean NOT NULL DEFAULT false,
+    -- When an email is due; null: unconfirmed, paused or suppressed.
+    next_at      timestamptz,
+    alerted_at   timestamptz,
+    created_at   timestamptz NOT NULL,
+    PRIMARY KEY (site_id, id),
+    UNIQUE (site_id, follower_id, query),
+    UNIQUE (site_id, follower_id, event_id),
+    CHECK (num_nonnulls(query, event_id) = 1),
+    FOREIGN KEY (site_id, follower_id) REFERENCES followers (site_id, id) ON DELETE CASCADE
+);
+CREATE INDEX IF NOT EXISTS follows_due_events ON follows (next_at) WHERE next_at IS NOT NULL AND event_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS follows_due_lists ON follows (next_at, site_id, query)
+    WHERE next_at IS NOT NULL AND query IS NOT NULL;
+CREATE INDEX IF NOT EXISTS follows_event ON follows (site_id, event_id) WHERE event_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS follows_unconfirmed ON follows (created_at) WHERE confirmed_at IS NULL;
+COMMENT ON INDEX follows_due_events IS 'worker: alerts and reminders that are due, of all sites';
+COMMENT ON INDEX follows_due_lists IS 'worker: digests that are due, of all sites; equal lists follow each other';
+COMMENT ON INDEX follows_event IS 'the followers of an event';
+COMMENT ON INDEX follows_unconfirmed IS 'worker: follows to forget, of all sites';
+
+-- What happened on a day in the site's time zone.
+CREATE TABLE IF NOT EXISTS mail_days (
+    site_id   bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
+    day       date NOT NULL,
+    confirmed integer NOT NULL DEFAULT 0,
+    sent      integer NOT NULL DEFAULT 0,
+    refused   integer NOT NULL DEFAULT 0,
+    failed    integer NOT NULL DEFAULT 0,
+    ended     integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (site_id, day)
+);
+
+-- Follows with an email that is due: first those of events.
+CREATE OR REPLACE FUNCTION due_follows(cutoff timestamptz, most integer) RETURNS TABLE (
+    site_id bigint, timezone text, id uuid, follower_id uuid, email text, language text, query text, event_id bigint,
+    rhythm text, weekday smallint, hour smallint, since bigint, next_at timestamptz
+)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT d.site_id, s.timezone, d.id, d.follower_id, p.email, p.language, d.query, d.event_id, d.rhythm, d.weekday,
+        d.hour, d.since, d.next_at
+    FROM (
+        (SELECT f.*, 1 AS part FROM follows f
+            WHERE f.next_at IS NOT NULL AND f.event_id IS NOT NULL AND f.next_at <= cutoff
+                AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = f.site_id)
+            ORDER BY f.next_at LIMIT most)
+        UNION ALL
+        (SELECT f.*, 2 FROM follows f
+            WHERE f.next_at IS NOT NULL AND f.query IS NOT NULL AND f.next_at <= cutoff
+                AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = f.site_id)
+            ORDER BY f.next_at, f.site_id, f.query LIMIT most)) d
+    JOIN followers p ON p.site_id = d.site_id AND p.id = d.follower_id
+    JOIN sites s ON s.id = d.site_id
+    ORDER BY d.part, d.next_at, d.site_id, d.query LIMIT most
+$$;
+
+-- Sites with follows that nobody has confirmed in time, and with suppressed addresses to forget.
+CREATE OR REPLACE FUNCTION sites_with_stale_follows(confirmed_by timestamptz, suppressed_by timestamptz)
+RETURNS TABLE (site_id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT s.site_id FROM (
+        SELECT f.site_id FROM follows f WHERE f.confirmed_at IS NULL AND f.created_at < confirmed_by
+        UNION SELECT p.site_id FROM followers p WHERE p.suppressed_at < suppressed_by) s
+    WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.site_id)
+$$;
+
+CREATE OR REPLACE FUNCTION enqueue_job(task text, arguments jsonb, at timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
+        CASE task WHEN 'make_sizes' THEN 'images' WHEN 'send_email' THEN 'email'
+            WHEN 'send_proposal_email' THEN 'email' WHEN 'send_follow_email' THEN 'email'
+            WHEN 'plan_import' THEN 'background' WHEN 'apply_import' THEN 'background' ELSE 'default' END,
+        task, CASE task WHEN 'publish' THEN 1 ELSE 0 END, NULL, NULL,
+        arguments || jsonb_build_object('site_id', current_setting('kalends.site_id')::bigint),
+        at)::procrastinate_job_to_defer_v1]);
+END $$;
+
+DO $$
+DECLARE
+    name text;
+    called regprocedure;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['followers', 'follows', 'mail_days'] LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('DROP POLICY IF EXISTS site_fence ON %I', name);
+        EXECUTE format('CREATE POLICY site_fence ON %I TO kalends_app
+            USING (site_id = current_setting(''kalends.site_id'')::bigint)
+            WITH CHECK (site_id = current_setting(''kalends.site_id'')::bigint)', name);
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO kalends_app', name);
+    END LOOP;
+    FOREACH called IN ARRAY ARRAY['due_follows(timestamptz, integer)',
+        'sites_with_stale_follows(timestamptz, timestamptz)', 'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', called, current_schema());
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', called);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO kalends_app', called);
+    END LOOP;
+END $$;
