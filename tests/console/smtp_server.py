@@ -1,6 +1,6 @@
 """A real SMTP server that keeps the e-mails it receives."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
@@ -25,7 +25,30 @@ class SmtpServer:
     encrypted: list[bool] = field(default_factory=list[bool])
     logins: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
 
+    # The answer to a step (MAIL, RCPT, DATA) for an address; empty: the server accepts it.
+    answer: Callable[[str, str], str] = lambda step, address: ""
+
+    async def handle_MAIL(
+        self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if refusal := self.answer("MAIL", address):
+            return refusal
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 OK"
+
+    async def handle_RCPT(
+        self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if refusal := self.answer("RCPT", address):
+            return refusal
+        envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
+        return "250 OK"
+
     async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:
+        if refusal := self.answer("DATA", envelope.rcpt_tos[0]):
+            return refusal
         assert isinstance(envelope.content, bytes)
         message = message_from_bytes(envelope.content, policy=default)
         assert isinstance(message, EmailMessage)

@@ -1,0 +1,90 @@
+"""The sender in a worker that is killed, and confirmations that do not wait for digests."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.api.conftest import StartApp
+from tests.api.running_app import RunningApp
+from tests.console.smtp_server import SmtpServer
+from tests.follow.follow_client import (
+    BASE_URL,
+    LINK,
+    Reader,
+    add_event,
+    add_follower,
+    find_follows,
+    find_revision,
+    open_following,
+)
+from tests.lifecycle.processes import Worker, wait_until
+from tests.soak import scaled
+
+PEOPLE = scaled(150, 5_000)
+KILLS = scaled(3, 50)
+CONFIRMATIONS = scaled(3, 50)
+MANY = scaled(400, 100_000)
+
+
+def make_settings(smtp: SmtpServer) -> dict[str, str]:
+    return {"KALENDS_SMTP_URL": smtp.url, "KALENDS_BASE_URL": BASE_URL}
+
+
+def start_site(start_single_site: StartApp, smtp: SmtpServer, people: int) -> RunningApp:
+    site = open_following(start_single_site(make_settings(smtp)))
+    add_event(site, "Concert")
+    add_follower(site, "p0@example.org")
+    # All others at once.
+    site.sql(
+        """WITH p AS (INSERT INTO followers (site_id, id, email, key, language)
+                SELECT 1, gen_random_uuid(), 'p' || n || '@example.org', uuid_send(gen_random_uuid()), ''
+                FROM generate_series(1, $1::integer) n RETURNING site_id, id)
+            INSERT INTO follows (site_id, id, follower_id, query, rhythm, weekday, hour, confirmed_at, next_at,
+                created_at)
+            SELECT p.site_id, gen_random_uuid(), p.id, f.query, f.rhythm, f.weekday, f.hour, f.confirmed_at,
+                f.next_at, f.created_at FROM p CROSS JOIN (SELECT * FROM follows LIMIT 1) f""",
+        people - 1,
+    )
+    return site
+
+
+def test_killed_workers_forget_nobody_and_repeat_little(
+    start_single_site: StartApp, smtp: SmtpServer, tmp_path: Path
+) -> None:
+    site = start_site(start_single_site, smtp, PEOPLE)
+    for _ in range(KILLS):
+        known = len(smtp.messages)
+        worker = Worker.start(site.database_url, tmp_path / "log", make_settings(smtp))
+        wait_until(lambda: len(smtp.messages) > known + PEOPLE // (KILLS + 3), 90)  # noqa: B023
+        worker.kill()
+    with Worker.start(site.database_url, tmp_path / "log", make_settings(smtp)):
+        revision = find_revision(site)
+        wait_until(lambda: {row["since"] for row in find_follows(site)} == {revision}, 180, step=1)
+    sent = Counter(to for (to,) in smtp.recipients)
+    assert set(sent) == {f"p{number}@example.org" for number in range(PEOPLE)}
+    assert sum(sent.values()) - len(sent) <= 4 * KILLS
+    ids: dict[str, set[str]] = {}
+    for (to,), message in zip(smtp.recipients, smtp.messages, strict=True):
+        ids.setdefault(to, set()).add(message["Message-ID"])
+    assert {len(found) for found in ids.values()} == {1}
+
+
+def answer_slowly(step: str, address: str) -> str:
+    time.sleep(0.01)
+    return ""
+
+
+def test_confirmations_overtake_digests(start_single_site: StartApp, smtp: SmtpServer, tmp_path: Path) -> None:
+    site = start_site(start_single_site, smtp, MANY)
+    smtp.answer = answer_slowly
+    with Worker.start(site.database_url, tmp_path / "log", make_settings(smtp)):
+        wait_until(lambda: len(smtp.messages) > 10, 90)
+        started = time.monotonic()
+        for number in range(CONFIRMATIONS):
+            assert Reader(site, f"192.0.2.{number}").follow(email=f"new{number}@example.org").status_code == 200
+        wait_until(lambda: sum(to.startswith("new") for (to,) in smtp.recipients) == CONFIRMATIONS, 60, step=0.1)
+        seconds = time.monotonic() - started
+        assert len(smtp.messages) < MANY
+    found = [message for (to,), message in zip(smtp.recipients, smtp.messages, strict=True) if to.startswith("new")]
+    assert LINK.search(found[0].get_content())
+    assert seconds < 5 + CONFIRMATIONS / 10
