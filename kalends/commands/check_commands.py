@@ -211,7 +211,7 @@ def judge_state(state: "DatabaseState", facts: "ServerFacts") -> list[Finding]:
 
 
 def judge_public_form(state: "DatabaseState", settings: "Settings") -> list[Finding]:
-    """Report what the sites with a public form lack, which stays closed until then."""
+    """Report what the forms for events and for followers lack, which stay closed until then."""
     lacks = {
         "`KALENDS_SMTP_URL`": 0 if settings.smtp_url.get_secret_value() else state.open_sites,
         "`KALENDS_BASE_URL` or the site’s `base_url`": 0 if settings.base_url else state.nameless_sites,

@@ -32,10 +32,10 @@ FIND_MISSING: Final = """
 
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
-# In an earlier schema, the table lacks the column.
+# In an earlier schema, the table lacks the columns.
 COUNT_OPEN_SITES: Final = """
     SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '')
-    FROM sites s WHERE (to_jsonb(s) ->> 'submissions')::boolean
+    FROM sites s WHERE (to_jsonb(s) ->> 'submissions')::boolean OR (to_jsonb(s) ->> 'follow_by_email')::boolean
 """
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
 READ_FACTS: Final = """
@@ -58,7 +58,7 @@ class DatabaseState:
     schema: SchemaVersion
     missing_marks: tuple[str, ...]
     heartbeat_age: float | None
-    open_sites: int = 0  # sites with a public form
+    open_sites: int = 0  # sites with a public form or with followers
     nameless_sites: int = 0  # those of them without a base URL
 
 

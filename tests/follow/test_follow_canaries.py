@@ -43,7 +43,7 @@ def test_addresses_and_searches_stay_in_their_tables(
         archive = tmp_path / f"{accounts}.zip"
         option = ["--accounts"] if accounts else []
         done = run_command(site.database_url, "site", "export", "1", "--to", str(archive), *option)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.output
         with zipfile.ZipFile(archive) as opened:
             content = b"".join(opened.read(name) for name in opened.namelist())
         assert (ADDRESS.encode() in content) is is_included
