@@ -51,7 +51,7 @@ type Periodic = Callable[[int], Awaitable[None]]
 
 # Concurrent jobs per queue. Other jobs cannot occupy the slots for urgent jobs. Together, the queues need no more
 # connections than the default KALENDS_POOL_SIZE.
-# One slot sends digests through several SMTP connections.
+# One slot sends digests through several SMTP connections, which use up to four more for milliseconds at a time.
 SLOTS: Final = {Queue.URGENT: 4, Queue.EMAIL: 2, Queue.DIGESTS: 1, Queue.BACKGROUND: 2, Queue.IMAGES: 2}
 # Within a queue, jobs with a higher priority start first. `enqueue_job` assigns the same priority to `publish`.
 PUBLISHING_PRIORITY: Final = 1

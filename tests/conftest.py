@@ -51,6 +51,7 @@ PATH_MARKERS = {
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],
     "faults": ["process"],
+    "follow/test_follow_browser.py": ["npm"],
     "follow/test_sender_process.py": ["process"],
     "failover": ["process"],
     "imports/test_pipeline_process.py": ["process"],

@@ -61,6 +61,9 @@ def test_all_settings_can_be_changed(app: RunningApp, administrator: ConsoleClie
         "parent_url": "https://example.org",
         "base_url": f"https://{app.host}",
         "submissions": "true",
+        "follow_by_email": "true",
+        "reply_to": "office@example.org",
+        "mail_footer": "Town hall\nMarket 1",
     }
     appearance = {
         "logo_url": "https://example.org/logo.png",

@@ -36,7 +36,7 @@ def test_numbers_name_only_lists_with_five_followers(site: RunningApp, editor: C
     page = editor.page(FOLLOWERS)
     assert "7 people follow by email." in page.text
     assert "Music 5" in page.text
-    assert "2 lists with fewer than 5 followers each have 2 followers together." in page.text
+    assert "Other lists have fewer than 5 followers each, together 2." in page.text
     assert "private" not in page.html
     assert "example.org" not in page.html
     assert "One person" not in page.text

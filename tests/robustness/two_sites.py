@@ -15,6 +15,7 @@ from kalends.http.router import Route
 from kalends.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
 from tests.console.console_rows import add_console_rows
+from tests.robustness.follow_rows import FOREIGN_FOLLOWER, SHARED_FOLLOWER, add_follow_rows
 from tests.robustness.import_rows import FOREIGN_IMPORT, SHARED_IMPORT, add_import_rows
 from tests.robustness.proposal_rows import FOREIGN_PROPOSAL, SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
@@ -154,8 +155,10 @@ async def fill_two_sites(database_url: str) -> SitePair:
             add_console_rows(connection, site, 1, word)
             add_import_rows(connection, site, SHARED_IMPORT, word)
             add_proposal_rows(connection, site, SHARED_PROPOSAL, word)
+            add_follow_rows(connection, site, SHARED_FOLLOWER, word)
         add_import_rows(connection, 1, FOREIGN_IMPORT, "alphaword")
         add_proposal_rows(connection, 1, FOREIGN_PROPOSAL, "alphaword")
+        add_follow_rows(connection, 1, FOREIGN_FOLLOWER, "alphaword")
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)

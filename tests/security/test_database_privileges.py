@@ -22,6 +22,8 @@ SECURITY_DEFINER_FUNCTIONS = {
     "enqueue_job",
     "due_imports",
     "due_proposals",
+    "due_follows",
+    "sites_with_stale_follows",
     "sites_with_idle_submitters",
     "sites_with_queue",
     "due_records",

@@ -12,6 +12,7 @@ from kalends.settings import read_settings
 from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.console.console_rows import add_console_rows
 from tests.media.image_fixtures import EXTENSION_URL, make_image
+from tests.robustness.follow_rows import SHARED_FOLLOWER, add_follow_rows
 from tests.robustness.import_rows import add_import_rows
 from tests.robustness.proposal_rows import SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES
@@ -137,6 +138,8 @@ class SiteBuilder:
             connection.execute('UPDATE drafts SET fields = \'{"title": "Unfinished <b>"}\'')
             add_import_rows(connection, 1, 1, "feed")
             add_proposal_rows(connection, 1, SHARED_PROPOSAL, "rosaword")
+            add_follow_rows(connection, 1, SHARED_FOLLOWER, "rosaword")
+            connection.execute("UPDATE sites SET follow_by_email = true WHERE id = 1")
             connection.execute('UPDATE import_items SET stored_values = \'{"password_hash": "01ff", "title": "x"}\'')
             connection.execute("INSERT INTO legacy_files VALUES (1, '/wp-content/a.png', %s, 400)", [image["id"]])
             connection.execute("INSERT INTO prefix_redirects VALUES (1, '/agenda/', '/events/')")

@@ -12,7 +12,7 @@ NOT_IMPORTED = (
 )
 # Columns that differ between the two sites.
 DIFFERENT = {
-    "sites": ["id", "secret", "base_url", "logo_url"],
+    "sites": ["id", "secret", "base_url", "logo_url", "follow_by_email"],
     "users": ["password_hash"],
     "proposals": ["token_hashes"],
 }

@@ -298,6 +298,8 @@ EDITS: dict[str, tuple[Callable[[Archive], None], str]] = {
     "script as a proposer": (set_value("proposals", "submitter_name", SCRIPT), "submitter_name: is not as"),
     "list of proposed values": (set_value("proposals", "values", [1]), "values: must be an object"),
     "script as a submitter": (set_value("submitters", "email", SCRIPT), "email: "),
+    "script as a follower": (set_value("followers", "email", SCRIPT), "email: "),
+    "header in an address of answers": (set_value("sites", "reply_to", "a@b.example\r\nBcc: c"), "reply_to: "),
     "time zone": (set_value("events", "timezone", "Mars/Base"), "timezone: "),
     "file name": (set_value("media", "url", "../../x.png"), "url: must be an absolute http"),
     "sizes": (set_value("media", "sizes", {"full": {"url": "../x"}}), "sizes: "),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psycopg
 import pytest
 
 from tests.servers import Server
@@ -52,7 +53,7 @@ def test_every_table_is_in_the_archive(archives: Callable[[bool], Path]) -> None
     """A table without rows in the site that has everything would make the other tests vacuous."""
     tables = read_manifest(archives(True))["tables"]
     assert [name for name, entry in tables.items() if entry["rows"] == 0] == []
-    personal = {"drafts", "saved_filters", "submitters", "proposals", "proposal_pictures"}
+    personal = {"drafts", "saved_filters", "submitters", "proposals", "proposal_pictures", "followers", "follows"}
     assert set(tables) - set(read_manifest(archives(False))["tables"]) == personal
 
 
@@ -69,6 +70,13 @@ def test_imported_rows_and_counters_are_equal(
     assert all(counters.values())
     # The empty site that was there before is untouched.
     assert [table for table, rows in read_rows(place.url, 1).items() if rows] == ["sites"]
+
+
+def test_imported_sites_send_no_emails(archives: Callable[[bool], Path], new_place: Place) -> None:
+    new_place.run("site", "import", str(archives(True)), "--host", "new.example", "--first-host", "old.example")
+    with psycopg.connect(new_place.url) as connection:
+        query = "SELECT follow_by_email, (SELECT count(*) FROM follows) FROM sites WHERE id = 2"
+        assert connection.execute(query).fetchone() == (False, 1)
 
 
 def test_wrong_places_are_corrected(archives: Callable[[bool], Path], new_place: Place, tmp_path: Path) -> None:

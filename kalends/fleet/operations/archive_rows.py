@@ -18,7 +18,7 @@ from kalends.core.image_types import BY_EXTENSION, BY_MIME, is_file_name, read_k
 from kalends.core.messages import find_language
 from kalends.core.params import MAX_ID
 from kalends.core.sanitize import clean_plain, read_custom_css
-from kalends.core.urls import read_email, read_website
+from kalends.core.urls import read_ascii_email, read_email, read_website
 from kalends.fleet.adapters import ArchiveRefused
 from kalends.fleet.storage.move_tables import OWN_MEDIA, Column
 from kalends.imports.operations.sources import read_source_url
@@ -195,6 +195,8 @@ RULES: Final[Mapping[str, Rules]] = {
         "language": _read_language,
     },
     "submitters": {"email": read_email, "language": _read_language},
+    "followers": {"email": read_ascii_email, "language": _read_language, "refusal_code": _read_line},
+    "follows": {"query": _read_line},
     "proposals": {
         "values": _require(lambda value: isinstance(value, dict), "must be an object."),
         "submitter_name": lambda value: clean_plain(value, 100),
@@ -203,6 +205,7 @@ RULES: Final[Mapping[str, Rules]] = {
     "sites": {
         **{name: SITE_KEYS[name] for name in ("name", "timezone", "language", "currency_symbol", "currency_code")},
         **{name: SITE_KEYS[name] for name in ("imprint_url", "privacy_url", "parent_url")},
+        **{name: SITE_KEYS[name] for name in ("reply_to", "mail_footer")},
         "logo_url": _read_logo,
         "custom_css_hash": _read_css_hash,
         "former_host": _read_line,

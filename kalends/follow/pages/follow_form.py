@@ -21,7 +21,6 @@ from kalends.follow.operations.digest_content import DigestContent, read_digest
 from kalends.follow.operations.followed_lists import make_query
 from kalends.follow.rules.follow_limits import DEFAULT_HOUR, DEFAULT_WEEKDAY
 from kalends.follow.rules.slots import DAY, RHYTHMS, Rhythm, Slot
-from kalends.http.bodies import read_pairs
 from kalends.rendering.page_locale import PageLocale
 from kalends.website.context import PageContext, PageRequest, PageResponse, PageRoute, make_page_context, show_page
 from kalends.website.form_visits import (
@@ -119,7 +118,6 @@ def _make_model(page: PageContext, content: DigestContent | None = None, **more:
 async def handle_follow(request: PageRequest) -> Response:
     """Store an unconfirmed follow and send an email, whatever the address is."""
     form = await read_form(request) or {}
-    request.query = read_pairs(request.request.scope["query_string"])
     filled = {name: value for name, value in form.items() if value not in ("", [""])}
     values = read_params(LIST_PARAMS, filled)
     typed = read_text(form, "email")
