@@ -8,8 +8,7 @@ from playwright.sync_api import Browser
 
 from kalends.core.messages import LANGUAGES
 from kalends.follow.mails.digest_formats import to_html
-from kalends.follow.mails.digest_model import Reader as DigestReader
-from kalends.follow.mails.digest_model import make_digest
+from kalends.follow.mails.digest_model import Reader as DigestReader, make_digest
 from kalends.follow.rules.slots import Slot
 from kalends.store.database import Transaction
 from tests.api.conftest import StartApp
