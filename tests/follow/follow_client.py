@@ -86,6 +86,21 @@ def add_follower(
     )
 
 
+def add_people(app: RunningApp, number: int, *, due: bool = True) -> None:
+    """Add one more person than this number, who all follow the same list."""
+    add_follower(app, "p0@example.org", due=due)
+    app.sql(
+        """WITH p AS (INSERT INTO followers (site_id, id, email, key)
+                SELECT 1, gen_random_uuid(), 'p' || n || '@example.org', uuid_send(gen_random_uuid())
+                FROM generate_series(1, $1::integer) n RETURNING site_id, id)
+            INSERT INTO follows (site_id, id, follower_id, query, rhythm, weekday, hour, confirmed_at, next_at,
+                created_at)
+            SELECT p.site_id, gen_random_uuid(), p.id, f.query, f.rhythm, f.weekday, f.hour, f.confirmed_at,
+                f.next_at, f.created_at FROM p CROSS JOIN (SELECT * FROM follows LIMIT 1) f""",
+        number,
+    )
+
+
 def find_follows(app: RunningApp) -> list[dict[str, Any]]:
     rows = app.sql(
         """SELECT f.id::text, p.email, f.query, f.rhythm, f.weekday, f.hour, f.since, f.confirmed_at, f.paused,

@@ -12,7 +12,7 @@ from tests.follow.follow_client import (
     LINK,
     Reader,
     add_event,
-    add_follower,
+    add_people,
     find_follows,
     find_revision,
     open_following,
@@ -33,18 +33,7 @@ def make_settings(smtp: SmtpServer) -> dict[str, str]:
 def start_site(start_single_site: StartApp, smtp: SmtpServer, people: int) -> RunningApp:
     site = open_following(start_single_site(make_settings(smtp)))
     add_event(site, "Concert")
-    add_follower(site, "p0@example.org")
-    # All others at once.
-    site.sql(
-        """WITH p AS (INSERT INTO followers (site_id, id, email, key, language)
-                SELECT 1, gen_random_uuid(), 'p' || n || '@example.org', uuid_send(gen_random_uuid()), ''
-                FROM generate_series(1, $1::integer) n RETURNING site_id, id)
-            INSERT INTO follows (site_id, id, follower_id, query, rhythm, weekday, hour, confirmed_at, next_at,
-                created_at)
-            SELECT p.site_id, gen_random_uuid(), p.id, f.query, f.rhythm, f.weekday, f.hour, f.confirmed_at,
-                f.next_at, f.created_at FROM p CROSS JOIN (SELECT * FROM follows LIMIT 1) f""",
-        people - 1,
-    )
+    add_people(site, people - 1)
     return site
 
 
