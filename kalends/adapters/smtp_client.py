@@ -20,6 +20,7 @@ TIMEOUT: Final = 20.0
 UNAVAILABLE: Final = (421, -1)
 # The enhanced status code at the beginning of an answer (RFC 3463).
 ENHANCED_CODE: Final = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\S)")
+BAD_SYNTAX: Final = "5.1.3"
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -93,9 +94,10 @@ class SmtpSession:
 
     async def begin(self, sender: str, to: str) -> None:
         """Send `MAIL` and `RCPT`. After a refusal, the next email can begin."""
-        async with self._step("MAIL"):
-            if not self._client.is_connected:
+        if not self._client.is_connected:
+            async with self._step("CONNECT"):
                 await self._client.connect()
+        async with self._step("MAIL"):
             await self._client.mail(sender)
         try:
             async with self._step("RCPT"):
@@ -128,11 +130,13 @@ class SmtpSession:
         try:
             yield
         except aiosmtplib.SMTPResponseException as error:
-            if error.code in UNAVAILABLE or name == "RSET":
+            if error.code in UNAVAILABLE or name in ("CONNECT", "RSET"):
                 raise ServerAway(f"{name}: {error.code}") from None
             found = ENHANCED_CODE.match(error.message)
             raise Refused(name, error.code, found[0] if found else str(error.code)) from None
-        except (aiosmtplib.SMTPException, OSError, UnicodeError) as error:
+        except UnicodeError:
+            raise Refused(name, 553, BAD_SYNTAX) from None
+        except (aiosmtplib.SMTPException, OSError) as error:
             raise ServerAway(f"{name}: {type(error).__name__}") from None
 
 

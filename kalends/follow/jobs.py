@@ -46,7 +46,7 @@ RHYTHM_COLUMNS: Final = ("rhythm", "weekday", "hour")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is still to be written about a follow, unless its next email has been planned anew."""
+    """What is still to be written about a follow, unless its next email has been planned again."""
 
     site_id: int
     follow_id: str
@@ -67,6 +67,7 @@ class Run:
     """One run of the sender: what it has learned so far."""
 
     lanes: list[Lane]
+    stop_at: float  # as `time.monotonic`
     recipients: int = 0
     progress: int = 0
     refusals: dict[str, tuple[Refusal, Row, datetime]] = field(
@@ -74,6 +75,10 @@ class Run:
     )
     counts: defaultdict[int, Counter[LiteralString]] = field(default_factory=lambda: defaultdict(Counter))
     is_ending: bool = False
+
+    @property
+    def may_continue(self) -> bool:
+        return not self.is_ending and time.monotonic() < self.stop_at
 
     @property
     def is_credible(self) -> bool:
@@ -98,10 +103,10 @@ class DigestSender:
         total: Counter[str] = Counter()
         if self.paused_until is not None and self.read_now() < self.paused_until:
             return total
-        run = Run([Lane(SmtpSession(self.smtp_url)) for _ in range(self.connections)])
-        stop_at = time.monotonic() + MAX_SECONDS
+        lanes = [Lane(SmtpSession(self.smtp_url)) for _ in range(self.connections)]
+        run = Run(lanes, time.monotonic() + MAX_SECONDS)
         try:
-            while not run.is_ending and time.monotonic() < stop_at:
+            while run.may_continue:
                 rows = await storage.find_due(self.database, self.read_now(), BATCH)
                 run.progress = 0
                 try:
@@ -119,17 +124,18 @@ class DigestSender:
 
     async def _send_batch(self, run: Run, rows: list[Row]) -> None:
         waiting = deque(rows)
-        results = await asyncio.gather(
-            *[self._serve(run, lane, waiting) for lane in run.lanes], return_exceptions=True
-        )
-        for lane in run.lanes:
-            await self._write_marks(lane)
+        serving = [self._serve(run, lane, waiting) for lane in run.lanes]
+        try:
+            results = await asyncio.gather(*serving, return_exceptions=True)
+        finally:
+            for lane in run.lanes:
+                await self._write_marks(lane)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
     async def _serve(self, run: Run, lane: Lane, waiting: deque[Row]) -> None:
-        while waiting and not run.is_ending:
+        while waiting and run.may_continue:
             row = waiting.popleft()
             try:
                 with job_queue.skipping_unknown_sites():
@@ -174,7 +180,11 @@ class DigestSender:
         try:
             await lane.session.begin(sender, row["email"])
             run.recipients += 1
-            follow, is_current = await self._check(lane, row, rendering)
+            try:
+                follow, is_current = await self._check(lane, row, rendering)
+            except ApiError:
+                await lane.session.reset()
+                raise
             if follow is None or not is_current:
                 await lane.session.reset()
                 return follow is None
@@ -210,7 +220,7 @@ class DigestSender:
 
     def _plan_next(self, row: Row, rendering: Rendering) -> Columns:
         """Return the columns after an email: the next one covers what changes from this rendering onward."""
-        return {"next_at": self._find_next(row), "since": rendering.current_at}
+        return {"next_at": self._find_next(row), "since": rendering.revision}
 
     def _find_next(self, row: Row) -> datetime:
         return find_next(read_rhythm(row), max(row["next_at"], self.read_now()), row["timezone"])

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import httpx
 
-from kalends.core.times import utc_now
+from kalends.core.times import local_of, utc_now
 from kalends.follow import storage
 from kalends.follow.jobs import DigestSender
 from kalends.follow.mails.link_mail import send_link_mail
@@ -73,16 +73,17 @@ def read_content(app: RunningApp, query: str = "", since: int | None = None, day
 def add_follower(
     app: RunningApp, email: str, query: str = "", *, language: str = "", since: int | None = None, due: bool = True
 ) -> None:
-    """Add a person with a confirmed list whose weekly digest is due now."""
-    local = utc_now()
+    """Add a person with a confirmed list whose weekly digest is due since the full hour, or tomorrow."""
+    now = utc_now()
+    local = local_of(now, "Europe/London")
     app.sql(
         """WITH p AS (INSERT INTO followers (site_id, id, email, key, language)
                 VALUES ($1, gen_random_uuid(), $2, uuid_send(gen_random_uuid()), $3) RETURNING site_id, id)
             INSERT INTO follows (site_id, id, follower_id, query, rhythm, weekday, hour, since, confirmed_at, next_at,
                 created_at)
             SELECT p.site_id, gen_random_uuid(), p.id, $4, 'weekly', $5, $6, $7, $8, $9, $8 FROM p""",
-        *(app.site_id, email, language, query, local.isoweekday(), 0, since),
-        *(local, local - timedelta(minutes=1) if due else local + timedelta(days=1)),
+        *(app.site_id, email, language, query, local.isoweekday(), local.hour, since),
+        *(now, now.replace(minute=0, second=0) if due else now + timedelta(days=1)),
     )
 
 

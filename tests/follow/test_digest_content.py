@@ -49,7 +49,7 @@ def test_coming_events_are_those_of_the_window(app: RunningApp) -> None:
     add_event(app, "Draft", 2, status="draft")
     content = read_content(app)
     assert titles(content.coming) == ["Running", "Soon", "Later"]
-    assert (content.coming_more, content.changes, content.new) == (0, [], [])
+    assert (content.coming_more, content.changes, content.new) == (0, (), ())
     assert read_content(app, days=1).is_empty is False
 
 
@@ -101,7 +101,7 @@ def test_new_events_after_the_window_are_announced_once(app: RunningApp) -> None
     app.caller("editor").change("events", draft["id"], status="publish")
     content = read_content(app, since=since)
     assert (titles(content.coming), titles(content.new)) == (["Near"], ["Far", "Published later"])
-    assert content.changes == []
+    assert content.changes == ()
 
 
 def test_withdrawn_events_are_named_without_title(app: RunningApp) -> None:

@@ -91,7 +91,7 @@ def test_unknown_filters_cannot_be_followed(site: RunningApp, reader: Reader) ->
     assert reader.follow(f"{FOLLOW}?near=Atlantis").status_code == 400
     assert reader.request("GET", f"{FOLLOW}?near=Atlantis").status_code == 400
     assert reader.follow(f"{FOLLOW}?categories={'1,' * 150}9").status_code in (200, 400)
-    assert reader.follow(f"{FOLLOW}?search={'ö' * 190}&venue={','.join(map(str, range(1, 150)))}").status_code == 400
+    assert reader.follow(f"{FOLLOW}?search={'ö' * 190}&venue={','.join(map(str, range(1, 400)))}").status_code == 400
     assert reader.follow(f"{FOLLOW}?geoloc_lat=x&geoloc_lng=1").status_code == 400
     assert all(len(row["query"]) <= 1000 for row in find_follows(site))
 
@@ -153,7 +153,7 @@ def test_an_address_can_follow_twenty_lists(site: RunningApp, reader: Reader) ->
 
 def test_forms_of_other_sites_are_rejected(site: RunningApp, reader: Reader) -> None:
     response = reader.request("POST", FOLLOW, data={"email": "a@b.example"}, headers={"sec-fetch-site": "cross-site"})
-    assert response.status_code == 403
+    assert response.status_code == 404
     assert find_follows(site) == []
 
 

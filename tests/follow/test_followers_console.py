@@ -90,7 +90,7 @@ def test_preview_frame_has_its_own_policy(site: RunningApp, editor: ConsoleClien
 def test_administrators_find_and_erase_one_person(site: RunningApp, administrator: ConsoleClient) -> None:
     add_follower(site, "Anna@example.org", "search=jazz")
     person = f"{FOLLOWERS}/person"
-    assert "Nobody follows" in administrator.post(person, {"email": "anna@example", "action": "find"}).text
+    assert "No one follows" in administrator.post(person, {"email": "anna@example", "action": "find"}).text
     found = administrator.post(person, {"email": "anna@EXAMPLE.org", "action": "find"})
     assert "Anna@example.org" in found.text
     assert "jazz" in found.text
@@ -112,7 +112,7 @@ def test_administrators_lift_a_suppression(site: RunningApp, administrator: Cons
 
 def test_settings_say_what_is_missing(site: RunningApp, administrator: ConsoleClient) -> None:
     page = administrator.page("/console/settings")
-    assert "Nobody can follow because something is missing" in page.text
+    assert "No one can follow because something is missing" in page.text
     form = page.form(reply_to="ü@example.org", mail_footer="x" * 1001)
     response = administrator.post("/console/settings", form)
     assert (response.status_code, response.text.count("field-error")) == (400, 2)

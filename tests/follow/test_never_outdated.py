@@ -183,4 +183,4 @@ def test_every_email_equals_a_rendering_at_its_check(site: RunningApp, smtp: Smt
             smtp.messages.clear()
             smtp.recipients.clear()
             # The second digest of everyone has changes since the first one.
-            site.sql("UPDATE follows SET next_at = now() - interval '1 minute'")
+            site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")

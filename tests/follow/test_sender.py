@@ -108,7 +108,7 @@ def test_changes_between_two_digests(site: RunningApp, smtp: SmtpServer) -> None
     add_follower(site, "anna@example.org")
     send_due(site, smtp.url)
     site.caller("editor").change("events", event["id"], **make_times(in_days(4)))
-    site.sql("UPDATE follows SET next_at = now() - interval '1 minute'")
+    site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")
     send_due(site, smtp.url)
     assert "New time" not in read_part(smtp.messages[0], "plain")
     assert "New time; before: " in read_part(smtp.messages[1], "plain")
@@ -172,7 +172,7 @@ def test_other_refusals_count_and_success_resets_them(site: RunningApp, smtp: Sm
     numbers: list[int] = []
     for accepted in (False, False, True, False, False, False):
         refuse(smtp, "" if accepted else "550 mailbox full")
-        site.sql("UPDATE follows SET next_at = now() - interval '1 minute'")
+        site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")
         send_due(site, smtp.url)
         [row] = find_follows(site)
         assert row["next_at"] is None or row["next_at"] > utc_now() + timedelta(days=1)
@@ -196,7 +196,7 @@ def test_a_failing_relay_suppresses_nobody(site: RunningApp, smtp: SmtpServer, a
     assert site.run_with_database(send) == [{}, {}]
     assert {(row["suppressed_at"], row["refusals"]) for row in find_follows(site)} == {(None, 0)}
     assert smtp.messages == []
-    site.sql("UPDATE follows SET next_at = now() - interval '1 minute'")
+    site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")
     assert send_due(site, smtp.url) == {"sent": 60}
 
 

@@ -151,12 +151,12 @@ async def _find_news(context: OperationContext, since: int, window_end: datetime
     formers = [_find_former(_complete(row), edits.get(row["id"], [])) for row in gone]
     withdrawn = [former for former in formers if former is not None]
     return _News(
-        changes=[
+        changes=tuple(
             Change(event, group[0][1], group[0][2], len(group)) for event, group in zip(events, shown, strict=True)
-        ],
+        ),
         changes_more=len(groups) - len(shown) + max(0, len(withdrawn) - MAX_CHANGES),
-        withdrawn=withdrawn[:MAX_CHANGES],
-        new=await build_events(context, list(new.values())[:MAX_NEW]),
+        withdrawn=tuple(withdrawn[:MAX_CHANGES]),
+        new=tuple(await build_events(context, list(new.values())[:MAX_NEW])),
         new_more=max(0, len(new) - MAX_NEW),
         tags=frozenset(
             [

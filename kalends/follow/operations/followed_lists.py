@@ -31,7 +31,7 @@ def make_query(pairs: Iterable[tuple[str, str]]) -> str:
         name = sent_name.partition("[")[0]
         if name in NAMES and value.strip():
             values.setdefault(name, []).append(_normalize(name, value))
-    query = urlencode([(name, ",".join(dict.fromkeys(texts))) for name, texts in sorted(values.items())])
+    query = urlencode([(name, ",".join(dict.fromkeys(texts))) for name, texts in sorted(values.items())], safe=",")
     if len(query) > MAX_QUERY:
         raise errors.invalid("query", "has more than {maximum} characters; use fewer filters.", maximum=MAX_QUERY)
     return query
