@@ -176,6 +176,10 @@ bench-fairness *arguments:
 bench-submissions *arguments:
     uv run python -m bench.submissions "$@"
 
+# Measure the sender of digests: --quick, --people N, --lists N, --delay SECONDS
+bench-digests *arguments:
+    uv run python -m bench.digests "$@"
+
 # Edit with 100 people in the console while others read: --quick, --editors N, --rounds N
 bench-console *arguments:
     uv run python -m bench.console_editors "$@"

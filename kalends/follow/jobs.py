@@ -92,6 +92,7 @@ class DigestSender:
     mailbox: Mailbox
     read_now: Callable[[], datetime] = utc_now
     connections: int = CONNECTIONS
+    open_session: Callable[[str], SmtpSession] = SmtpSession
     paused_until: datetime | None = None
     cache: RenderingCache = field(init=False)
 
@@ -103,7 +104,7 @@ class DigestSender:
         total: Counter[str] = Counter()
         if self.paused_until is not None and self.read_now() < self.paused_until:
             return total
-        lanes = [Lane(SmtpSession(self.smtp_url)) for _ in range(self.connections)]
+        lanes = [Lane(self.open_session(self.smtp_url)) for _ in range(self.connections)]
         run = Run(lanes, time.monotonic() + MAX_SECONDS)
         try:
             while run.may_continue:

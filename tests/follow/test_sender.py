@@ -31,7 +31,7 @@ def read_part(message: EmailMessage, kind: str) -> str:
     part = message.get_body((kind,))
     assert part is not None
     text: str = part.get_content()
-    return text
+    return text.replace("\r\n", "\n")
 
 
 def find_days(site: RunningApp) -> dict[str, int]:
