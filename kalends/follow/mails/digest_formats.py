@@ -16,7 +16,7 @@ _MARKDOWN_SIGNS: Final = re.compile(r"([\\`*_\[\]<>#|~])")
 
 def to_text(digest: DigestModel) -> str:
     """Return the digest as plain text, which ends with a line break."""
-    lines = [digest.title, *([digest.about] if digest.about else [])]
+    lines = [digest.title, digest.period, *([digest.about] if digest.about else [])]
     for section in digest.sections:
         lines += ["", "", section.heading.upper()]
         for heading, entries in section.groups:
@@ -40,7 +40,7 @@ def _list_text_lines(entry: Entry) -> Iterator[str]:
 
 
 def to_markdown(digest: DigestModel) -> str:
-    lines = [f"# {_escape(digest.title)}", *(["", _escape(digest.about)] if digest.about else [])]
+    lines = [f"# {_escape(digest.title)}", "", _escape(", ".join(filter(None, (digest.period, digest.about))))]
     for section in digest.sections:
         lines += ["", f"## {_escape(section.heading)}"]
         for heading, entries in section.groups:

@@ -78,7 +78,8 @@ class DigestModel:
     language: str
     subject: str
     title: str
-    about: str  # the list's filters
+    period: str
+    about: str  # the list's filters; empty for all events
     sections: Sequence[Section]
     links: Sequence[tuple[str, str]]
 
@@ -120,12 +121,14 @@ def make_digest(content: DigestContent, query: str, slot: Slot, reader: Reader) 
             _count_more(content.new_more, reader),
         ),
     ]
+    period = locale.days(first, last)
     language = [("lang", reader.links.language)] if reader.links.language else []
     filters = "&".join(filter(None, (query, urlencode(language))))
     return DigestModel(
         language=locale.language,
-        subject=locale.text(SUBJECT, site=reader.site.name, period=locale.days(first, last)),
-        title=locale.days(first, last),
+        subject=locale.text(SUBJECT, site=reader.site.name, period=period),
+        title=reader.site.name,
+        period=period,
         about=describe_filters(content.filters, content.values, locale),
         sections=[section for section in sections if section.groups],
         links=[

@@ -92,7 +92,7 @@ async def handle_manage(request: PageRequest) -> Response:
             await followings.lift_suppression(visit.tx, follower["id"])
         elif (follow := follows.get(follow_id)) is not None:
             await _act(visit, follower, follow, form)
-            if action == "end" and len(follows) == 1:
+            if action == "end" and len(follows) == 1 and follower["suppressed_at"] is None:
                 return await visit.show_note(ERASED, [ERASED_TEXT])
     return see_other(request.path, request)
 
