@@ -118,7 +118,8 @@ def test_a_token_opens_no_other_page(site: RunningApp, reader: Reader, link: str
 
 
 def test_tokens_of_another_site_do_not_work(site: RunningApp, reader: Reader, link: str) -> None:
-    row: Any = site.run_operation(lambda tx: storage.find_follow(tx, find_one(site)["id"]))
+    follow_id = find_one(site)["id"]
+    row: Any = site.run_operation(lambda tx: storage.find_follow(tx, follow_id))
     forged = make_manage_token(b"x" * 16, row["follower_id"], utc_now())
     assert reader.request("GET", f"/follow/{forged}/").status_code == 404
     for token in ("x", "é" * 48, "A" * 50, "A" * 5000, "%00"):
