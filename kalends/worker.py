@@ -31,7 +31,6 @@ from kalends.fleet.storage.replica import Replica
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
-from kalends.proposals.mails import send_mail
 from kalends.proposals.rules import Mail
 from kalends.series import jobs as series_jobs
 from kalends.settings import Settings
@@ -221,6 +220,8 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
 
     @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        from kalends.proposals.mails import send_mail  # Most workers need no template engine.
+
         if settings.smtp_url.get_secret_value():
             await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
 

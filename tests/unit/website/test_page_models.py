@@ -6,11 +6,16 @@ from functools import cache
 import pytest
 from jinja2 import Environment, meta, nodes
 
+from kalends.proposals.pages.status_page import StatusPage
+from kalends.proposals.pages.submission_frame import SubmissionFormPage, SubmissionPage
 from kalends.website import pages
 from kalends.website.context import TEMPLATES
 from kalends.website.pages import Layout, Page
 
-MODELS = [value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)]
+MODELS = [
+    *[value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)],
+    *(SubmissionPage, SubmissionFormPage, StatusPage),
+]
 GLOBALS = {
     *("_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "list_preloads", "scripts", "self_target", "style", "styles")
 }
