@@ -13,7 +13,8 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from procrastinate import App, RetryStrategy
@@ -28,13 +29,9 @@ from kalends.calendar import jobs as calendar_jobs
 from kalends.calendar.access import caching
 from kalends.core.times import utc_now
 from kalends.fleet.storage.replica import Replica
-from kalends.follow import jobs as follow_jobs
-from kalends.follow.mails.link_mail import send_link_mail
-from kalends.follow.mails.rendering_cache import Mailbox
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
-from kalends.proposals.mails import send_mail
 from kalends.proposals.rules import Mail
 from kalends.series import jobs as series_jobs
 from kalends.settings import Settings
@@ -44,6 +41,9 @@ from kalends.store.job_queue import Queue
 from kalends.store.problems import DatabaseUnavailable
 from kalends.store.queue_connector import QueueConnector
 from kalends.store.sites import Site
+
+if TYPE_CHECKING:
+    from kalends.follow.jobs import DigestSender
 
 log = logging.getLogger(__name__)
 
@@ -294,23 +294,33 @@ def register_emails(
 
     @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        from kalends.proposals.mails import send_mail  # Most workers need no template engine.
+
         if settings.smtp_url.get_secret_value():
             await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
 
     @queue.task(name=job_queue.Task.SEND_FOLLOW_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_follow_email(follower_id: str, follow_id: str, site_id: int) -> None:
+        from kalends.follow.mails.link_mail import send_link_mail
+
         if settings.smtp_url.get_secret_value():
             ids = {"follower_id": follower_id, "follow_id": follow_id}
             await send_link_mail(database, deliver, settings.base_url, site_id, **ids)
 
     smtp_url = settings.smtp_url.get_secret_value()
-    digest_sender = follow_jobs.DigestSender(database, smtp_url, Mailbox(settings.base_url, find_sender))
+
+    @cache
+    def make_sender() -> "DigestSender":
+        from kalends.follow.jobs import DigestSender
+        from kalends.follow.mails.rendering_cache import Mailbox
+
+        return DigestSender(database, smtp_url, Mailbox(settings.base_url, find_sender))
 
     # The lock gives each database one sender.
     @periodic("* * * * * */10", queue=Queue.DIGESTS, lock="send_mails")
     async def send_mails(timestamp: int) -> None:
         if smtp_url:
-            await digest_sender.send_due()
+            await make_sender().send_due()
 
 
 def register_maintenance(
@@ -333,7 +343,9 @@ def register_maintenance(
 
     @periodic("53 3 * * *", retry=RETRY)
     async def clean_follows(timestamp: int) -> None:
-        await follow_jobs.clean_follows(database, utc_now())
+        from kalends.follow.operations.followings import clean_follows as clean
+
+        await clean(database, utc_now())
 
     @periodic("7 2 * * *", retry=RETRY)
     async def extend_series(timestamp: int) -> None:

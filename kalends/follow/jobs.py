@@ -1,4 +1,4 @@
-"""The sender of digests, which checks just before each email that it still holds, and the nightly cleaning.
+"""The sender of digests, which checks just before each email that it still holds.
 
 Nothing waits in a queue: a follow is due or not. An email is marked as sent with the check of the next one, so that a
 worker that dies repeats at most one email per connection.
@@ -21,11 +21,9 @@ from kalends.follow.mails.message_bytes import Recipient
 from kalends.follow.mails.rendering_cache import DigestKey, Mailbox, Rendering, RenderingCache
 from kalends.follow.operations.followings import read_rhythm
 from kalends.follow.rules.follow_limits import (
-    CONFIRM_PERIOD,
     MAX_REFUSALS,
     PAUSE,
     RETRY_DELAY,
-    SUPPRESSED_PERIOD,
     Refusal,
     is_credible,
 )
@@ -300,12 +298,3 @@ class DigestSender:
 async def _write(tx: Transaction, marks: list[Mark]) -> None:
     for mark in marks:
         await storage.change_follow(tx, mark.follow_id, mark.columns, expected=mark.planned_at)
-
-
-async def clean_follows(database: Database, now: datetime) -> None:
-    """Delete what nobody has confirmed in time, people who follow nothing, and old suppressions."""
-    limits = now - CONFIRM_PERIOD, now - SUPPRESSED_PERIOD
-    for site_id in await storage.find_sites_to_clean(database, *limits):
-        with job_queue.skipping_unknown_sites():
-            async with database.transaction(site_id, now, writing=True) as tx:
-                await storage.remove_idle(tx, *limits)

@@ -32,11 +32,7 @@ FIND_MISSING: Final = """
 
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
-# In an earlier schema, the table lacks the columns.
-COUNT_OPEN_SITES: Final = """
-    SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '')
-    FROM sites s WHERE (to_jsonb(s) ->> 'submissions')::boolean OR (to_jsonb(s) ->> 'follow_by_email')::boolean
-"""
+COUNT_OPEN_SITES: Final = "SELECT open_sites, nameless_sites FROM count_open_sites()"
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
 READ_FACTS: Final = """
     SELECT current_setting('server_version_num')::int AS version_number, current_setting('server_version') AS version,
@@ -86,7 +82,7 @@ async def read_state(database_url: str) -> DatabaseState:
             return DatabaseState(schema, (), None)
         marks = await connection.fetch(FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
-        counts = await connection.fetchrow(COUNT_OPEN_SITES)
+        counts = await connection.fetchrow(COUNT_OPEN_SITES) if schema.number >= "0038" else (0, 0)
         return DatabaseState(schema, tuple(row["statement"] for row in marks), age, *counts)
 
 

@@ -25,13 +25,19 @@ HONEYPOT: Final = "company"  # people don't see this field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotePage(Page):
-    """A message, optionally with a form for the email address and with links."""
+class FormPage(Page):
+    """A page for people without an account, with a form or behind a link in an email."""
 
-    template: ClassVar[str] = "note.html"
     styles: ClassVar[tuple[str, ...]] = ("submission.css",)
     kind: str = "submission-page"
     robots: str = "noindex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotePage(FormPage):
+    """A message, optionally with a form for the email address and with links."""
+
+    template: ClassVar[str] = "note.html"
     problem: str = ""
     hidden: Mapping[str, str]  # fields of the form that only programs read
     paragraphs: Sequence[str] = ()

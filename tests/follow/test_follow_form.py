@@ -7,7 +7,7 @@ import pytest
 
 from kalends.core.messages import LANGUAGES
 from kalends.core.times import utc_now
-from kalends.follow.jobs import clean_follows
+from kalends.follow.operations.followings import clean_follows
 from kalends.store.database import Database
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp

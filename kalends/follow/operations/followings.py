@@ -12,11 +12,18 @@ from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR
 from kalends.core.credentials import keyed_hash, new_uid
 from kalends.core.limits import Limit, rate_limit_key, seconds_to_wait
 from kalends.follow import storage
-from kalends.follow.rules.follow_limits import MAX_LISTS, PER_ADDRESS, PER_NETWORK, PER_SITE
+from kalends.follow.rules.follow_limits import (
+    CONFIRM_PERIOD,
+    MAX_LISTS,
+    PER_ADDRESS,
+    PER_NETWORK,
+    PER_SITE,
+    SUPPRESSED_PERIOD,
+)
 from kalends.follow.rules.follow_tokens import KEY_BYTES, Token
 from kalends.follow.rules.slots import Rhythm, find_next
 from kalends.store import Row, job_queue
-from kalends.store.database import Transaction
+from kalends.store.database import Database, Transaction
 
 SITE_SUBJECT: Final = "follow"
 
@@ -135,3 +142,12 @@ async def lift_suppression(tx: Transaction, follower_id: str) -> None:
 
 def _plan(tx: Transaction, follow: Row) -> datetime:
     return find_next(read_rhythm(follow), tx.now, tx.site.timezone)
+
+
+async def clean_follows(database: Database, now: datetime) -> None:
+    """Delete what nobody has confirmed in time, people who follow nothing, and old suppressions."""
+    limits = now - CONFIRM_PERIOD, now - SUPPRESSED_PERIOD
+    for site_id in await storage.find_sites_to_clean(database, *limits):
+        with job_queue.skipping_unknown_sites():
+            async with database.transaction(site_id, now, writing=True) as tx:
+                await storage.remove_idle(tx, *limits)

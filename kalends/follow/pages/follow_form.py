@@ -25,6 +25,7 @@ from kalends.rendering.page_locale import PageLocale
 from kalends.website.context import PageContext, PageRequest, PageResponse, PageRoute, make_page_context, show_page
 from kalends.website.form_visits import (
     HONEYPOT,
+    FormPage,
     FormVisit,
     read_email_field,
     read_form,
@@ -32,7 +33,6 @@ from kalends.website.form_visits import (
     visit_form,
 )
 from kalends.website.list_views import LIST_PARAMS
-from kalends.website.pages import Page
 
 HEADING: Final = N_("Follow by email")
 CHECK_EMAIL: Final = N_("Check your email")
@@ -64,11 +64,8 @@ class RhythmChoices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowPage(Page):
+class FollowPage(FormPage):
     template: ClassVar[str] = "follow_form.html"
-    styles: ClassVar[tuple[str, ...]] = ("submission.css",)
-    kind: str = "submission-page"
-    robots: str = "noindex"
     about: str
     action: str
     choices: RhythmChoices

@@ -21,8 +21,7 @@ from kalends.follow.rules.follow_tokens import mask_email, read_end_token, read_
 from kalends.follow.rules.slots import Rhythm
 from kalends.store import Row
 from kalends.website.context import PageRequest, PageRoute
-from kalends.website.form_visits import FormVisit, read_form, read_text, see_other, visit_form
-from kalends.website.pages import Page
+from kalends.website.form_visits import FormPage, FormVisit, read_form, read_text, see_other, visit_form
 
 HEADING: Final = N_("Your emails")
 ALL_EVENTS: Final = N_("All events")
@@ -52,11 +51,8 @@ class FollowedList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagePage(Page):
+class ManagePage(FormPage):
     template: ClassVar[str] = "follow_manage.html"
-    styles: ClassVar[tuple[str, ...]] = ("submission.css",)
-    kind: str = "submission-page"
-    robots: str = "noindex"
     action: str
     masked_email: str
     language_name: str

@@ -24,7 +24,7 @@ from kalends.proposals.pages.submission_frame import LINK_REQUEST_PATH, Visit, e
 from kalends.proposals.rules import REASON_TEXTS, REASONS
 from kalends.rendering.cards import read_title
 from kalends.website.context import PageRequest, PageRoute
-from kalends.website.form_visits import NotePage, read_form, read_text, see_other
+from kalends.website.form_visits import FormPage, read_form, read_text, see_other
 
 CHANGE: Final = "/change"
 MAX_REASON: Final = 200
@@ -54,7 +54,7 @@ DELETED_TEXTS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusPage(NotePage):
+class StatusPage(FormPage):
     template: ClassVar[str] = "submission.html"
     case: Case
     action: str
@@ -124,7 +124,6 @@ async def _show_case(visit: Visit, case: Case) -> Response:
     shown = [(field.label, entry.texts[field.name]) for field in (*fields.END, *fields.WHERE, *fields.DETAILS)]
     model = StatusPage(
         title=read_title(subject.title),
-        hidden={},
         case=case,
         action=request.with_query(request.path),
         change_url=request.with_query(request.path + CHANGE),

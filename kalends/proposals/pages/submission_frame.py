@@ -17,7 +17,7 @@ from kalends.core.messages import Message, gettext_noop as N_
 from kalends.proposals.pages.submission_fields import Entry, FieldGroup, find_field
 from kalends.proposals.rules import MAX_FORM_AGE, MIN_FORM_AGE
 from kalends.website.context import PageRequest
-from kalends.website.form_visits import FormVisit, NotePage, visit_form
+from kalends.website.form_visits import FormPage, FormVisit, visit_form
 from kalends.website.models.page_parts import take_fitting
 
 ADD_PATH: Final = "/events/add/"
@@ -27,9 +27,11 @@ MAX_CHOICE_BYTES: Final = 8000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionFormPage(NotePage):
+class SubmissionFormPage(FormPage):
     template: ClassVar[str] = "submission_form.html"
     scripts: ClassVar[tuple[str, ...]] = ("site.js", "submission.js")
+    hidden: Mapping[str, str]
+    problem: str
     action: str
     groups: Sequence[FieldGroup]
     entry: Entry
@@ -41,6 +43,7 @@ class SubmissionFormPage(NotePage):
     is_full: bool = False  # whether there is no room for pictures
     lost_picture: bool = False  # whether the picture has to be chosen again
     back_url: str = ""
+    link_request_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,13 @@ BEGIN
         at)::procrastinate_job_to_defer_v1]);
 END $$;
 
+-- Sites with a public form or with followers, and those of them without a base URL.
+CREATE OR REPLACE FUNCTION count_open_sites(OUT open_sites bigint, OUT nameless_sites bigint)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '') FROM sites s
+    WHERE s.submissions OR s.follow_by_email
+$$;
+
 DO $$
 DECLARE
     name text;
@@ -134,7 +141,7 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO kalends_app', name);
     END LOOP;
     FOREACH called IN ARRAY ARRAY['due_follows(timestamptz, integer)',
-        'sites_with_stale_follows(timestamptz, timestamptz)', 'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
+        'sites_with_stale_follows(timestamptz, timestamptz)', 'count_open_sites()', 'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', called, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', called);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO kalends_app', called);
