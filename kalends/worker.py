@@ -260,8 +260,8 @@ def make_periodic(queue: App) -> Callable[..., Callable[[Periodic], object]]:
 
         def register(run: Periodic) -> object:
             name, aliases = run.__name__, [former_name] if former_name else None
-            given: dict[str, Any] = {"queue": Queue.BACKGROUND, **options}
-            task: Any = queue.task(name=name, aliases=aliases, queueing_lock=name, **given)
+            given: dict[str, Any] = {"queue": Queue.BACKGROUND, "queueing_lock": name, **options}
+            task: Any = queue.task(name=name, aliases=aliases, **given)
             return queue.periodic(cron=cron)(task(run))
 
         return register
@@ -316,8 +316,9 @@ def register_emails(
 
         return DigestSender(database, smtp_url, Mailbox(settings.base_url, find_sender))
 
-    # The lock gives each database one sender.
-    @periodic("* * * * * */10", queue=Queue.DIGESTS, lock="send_mails")
+    # The lock gives each database one sender. A queueing lock would keep the job of a dead worker from being retried
+    # while the next one waits for the lock.
+    @periodic("* * * * * */10", queue=Queue.DIGESTS, lock="send_mails", queueing_lock=None)
     async def send_mails(timestamp: int) -> None:
         if smtp_url:
             await make_sender().send_due()

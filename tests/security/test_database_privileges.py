@@ -22,6 +22,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "enqueue_job",
     "due_imports",
     "due_proposals",
+    "count_open_sites",
     "due_follows",
     "sites_with_stale_follows",
     "sites_with_idle_submitters",

@@ -15,7 +15,7 @@ from kalends.website.context import TEMPLATES
 from kalends.website.form_visits import NotePage
 from kalends.website.pages import Layout, Page
 
-MODELS = [
+MODELS: list[type[Page]] = [
     *[value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)],
     *(NotePage, SubmissionFormPage, StatusPage, FollowPage, ManagePage),
 ]
