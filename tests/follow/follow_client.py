@@ -124,7 +124,7 @@ def send_due(app: RunningApp, smtp_url: str) -> Counter[str]:
 
 
 async def find_due(database: Database, now: datetime | None = None) -> Sequence[Any]:
-    return await storage.find_due(database, now or datetime.now(UTC), 1000)
+    return await storage.find_due(database, now or datetime.now(UTC), 500)
 
 
 @dataclass

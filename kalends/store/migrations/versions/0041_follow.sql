@@ -74,8 +74,8 @@ CREATE TABLE IF NOT EXISTS mail_days (
     PRIMARY KEY (site_id, day)
 );
 
--- Follows with an email that is due: first those of events. Written in PL/pgSQL, which keeps the plan: it runs every ten
--- seconds, and planning would read more than the statement.
+-- At most 500 follows with an email that is due: first those of events. Written in PL/pgSQL, which keeps the plan: it
+-- runs every ten seconds, and planning would read more than the statement. The planner must know the inner limits.
 CREATE OR REPLACE FUNCTION due_follows(cutoff timestamptz, most integer) RETURNS TABLE (
     site_id bigint, timezone text, id uuid, follower_id uuid, email text, language text, query text, event_id bigint,
     rhythm text, weekday smallint, hour smallint, since bigint, next_at timestamptz
@@ -90,12 +90,12 @@ BEGIN
         (SELECT f.*, 1 AS part FROM follows f
             WHERE f.next_at IS NOT NULL AND f.event_id IS NOT NULL AND f.next_at <= cutoff
                 AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = f.site_id)
-            ORDER BY f.next_at LIMIT most)
+            ORDER BY f.next_at LIMIT 500)
         UNION ALL
         (SELECT f.*, 2 FROM follows f
             WHERE f.next_at IS NOT NULL AND f.query IS NOT NULL AND f.next_at <= cutoff
                 AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = f.site_id)
-            ORDER BY f.next_at, f.site_id, f.query LIMIT most)) d
+            ORDER BY f.next_at, f.site_id, f.query LIMIT 500)) d
     JOIN followers p ON p.site_id = d.site_id AND p.id = d.follower_id
     JOIN sites s ON s.id = d.site_id
     ORDER BY d.part, d.next_at, d.site_id, d.query LIMIT most;
