@@ -1,0 +1,1 @@
+"""Use cases of push: following the change log, delivering and managing webhooks."""
