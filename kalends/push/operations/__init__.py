@@ -1,1 +1,1 @@
-"""Use cases of push: following the change log, delivering and managing webhooks."""
+"""Use cases of push: the follower of the change log, deliveries, and the management of endpoints."""

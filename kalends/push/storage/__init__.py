@@ -1,1 +1,1 @@
-"""SQL of push: consumers of the change log, webhooks, pending records and deliveries."""
+"""Tables of followers and of webhook endpoints."""
