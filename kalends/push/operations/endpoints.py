@@ -101,15 +101,17 @@ async def update_webhook(_: Kind | None, context: OperationContext) -> Outcome:
     await _check(context, {**_read_settings(row), **values})
     columns = _to_columns({**webhook_tables.decode_filter(row), **values})
     state, is_active = values.get("state"), row["disabled_at"] is None
+    follow_up = None if values.get("url", row["url"]) == row["url"] else webhook_tables.hasten_consumer
     if state == "paused" and is_active:
         columns |= {"disabled_at": tx.now, "disabled_reason": "paused"}
-        await webhook_tables.stop_consumer(tx, webhook_id)
+        follow_up = webhook_tables.stop_consumer
     elif state == "active" and not is_active:
         columns |= {"disabled_at": None, "disabled_reason": "", "failing_since": None, "notified_at": None}
-        await webhook_tables.wake_consumer(tx, webhook_id)
-    elif values.get("url", row["url"]) != row["url"]:
-        await webhook_tables.hasten_consumer(tx, webhook_id)
+        follow_up = webhook_tables.wake_consumer
+    # Delivery locks the endpoint before its consumer, too.
     await webhook_tables.change_webhook(tx, webhook_id, columns)
+    if follow_up is not None:
+        await follow_up(tx, webhook_id)
     return Outcome(serialize_webhook(await fetch_webhook(context)))
 
 

@@ -10,7 +10,7 @@ from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.event_list import link_clauses
 from kalends.calendar.kinds.events import EVENTS
-from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, EXTENSION_PATH, JsonObject, LinkCondition
+from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, CALENDAR_NAMESPACE, JsonObject, LinkCondition
 from kalends.calendar.operations.changes import LINK_FILTERS, load_visible, read_changes, select_kinds
 from kalends.calendar.operations.record_history import INTERNAL_COLUMNS, param_name
 from kalends.calendar.operations.record_verbs import build_list_query
@@ -35,7 +35,7 @@ class PublicUrls:
     """Where the server's readers find records. A site's base URL takes precedence."""
 
     base_url: str
-    api_path: str
+    api_root: str
     media_url: str = ""  # empty: below the base URL
 
 
@@ -93,8 +93,8 @@ def _make_context(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> Operat
         transaction=tx,
         actor=ANONYMOUS_ACTOR,
         base_url=base_url,
-        api_url=base_url + urls.api_path,
-        extension_url=base_url + EXTENSION_PATH,
+        api_url=f"{base_url}{urls.api_root}/{CALENDAR_NAMESPACE}",
+        extension_url=f"{base_url}{urls.api_root}/kalends/v1",
         media_url=urls.media_url or f"{base_url}/media",
         # With a revision, a filter by a deleted record matches nothing instead of being an error.
         values={**webhook.filter, "since": (1, None)},
@@ -124,7 +124,7 @@ class _MessageWriter:
         *,
         is_retry: bool = True,
     ) -> list[Message]:
-        """Write the messages of changed records. `starts` has the revision after which each record's changes count."""
+        """Write the messages of changed records. `starts` says after which revision each record's changes count."""
         if not rows:
             return []
         changes = await history_tables.find_net_changes(
