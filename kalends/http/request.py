@@ -190,6 +190,7 @@ class AppState:
     max_body_bytes: int = 2 * 1024 * 1024
     trusted_proxies: tuple[IpNetwork, ...] = ()
     origins: tuple[str, ...] = ()  # origins whose scripts may read responses
+    stream_url: str = ""  # where live lists are: "/" on this host, another origin, or empty if there are none
     library: Library | None = None
     page_reader: PageReader = field(default_factory=PageReader)
     media_url: str = ""

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import ClassVar, Final
+from urllib.parse import urlencode
 
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.operations.calendar_months import find_day_after, list_day
 from kalends.calendar.rules.record_types import CANCELLED, POSTPONED, Event
 from kalends.core.messages import gettext_noop as N_
-from kalends.rendering.cards import Card
+from kalends.rendering.cards import Card, find_origin
 from kalends.rendering.page_urls import DISPLAY
 from kalends.website.context import (
     PageContext,
@@ -31,6 +32,7 @@ MAX_EVENTS: Final = 200
 MAX_BYTES: Final = 26_000
 ROW_BYTES: Final = 200  # bytes of markup per row, without the text
 UNKNOWN_DURATION: Final = timedelta(hours=1)  # of an event that ends when it starts
+STREAM_FIELDS: Final = "id,title,event_status,start_date,end_date,all_day,venue"
 OFF_STATUSES: Final = (CANCELLED, POSTPONED)
 
 
@@ -58,6 +60,7 @@ class DisplayPage(Page):
     rows: Sequence[DisplayRow]
     more_count: int
     empty_text: str
+    stream_url: str  # of the live list; empty if there is none
 
 
 async def show_display(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -84,10 +87,25 @@ async def show_display(page_request: PageRequest, context: OperationContext, _: 
         rows=shown,
         more_count=len(rows) - len(shown) + max(0, found.page.total - MAX_EVENTS),
         empty_text="" if rows else describe_empty_period(page, day, day),
+        stream_url=_make_stream_url(page),
     )
     # The marks change when an event begins or ends.
     changes = [moment for event in events for moment in (event.start_utc, _find_end(event)) if moment > now]
-    return await show_page(page, model, cache_tags=tags, expires_at=min(changes, default=None), categories=())
+    response = await show_page(page, model, cache_tags=tags, expires_at=min(changes, default=None), categories=())
+    return _allow_stream(response, find_origin(model.stream_url))
+
+
+def _make_stream_url(page: PageContext) -> str:
+    """Return the URL of the live list of today's events, with what the page shows of them."""
+    base_url = page.request.state.stream_url
+    dates = [("overlaps_from", "today"), ("overlaps_to", "today")]
+    query = urlencode([*page.links.stable_filters, *dates, ("per_page", "50"), ("_fields", STREAM_FIELDS)])
+    return f"{base_url.rstrip('/')}{page.request.canonical_prefix}/events?{query}" if base_url else ""
+
+
+def _allow_stream(response: PageResponse, origin: str) -> PageResponse:
+    policy = response.headers["Content-Security-Policy"].replace("connect-src 'self'", f"connect-src 'self' {origin}")
+    return replace(response, headers={**response.headers, "Content-Security-Policy": policy}) if origin else response
 
 
 def _make_row(page: PageContext, event: Event, day: date) -> DisplayRow:
