@@ -27,7 +27,11 @@ from kalends.media import api as media_api, console as media_console
 from kalends.proposals.api import proposal_routes
 from kalends.proposals.console import proposal_forms, queue_pages
 from kalends.proposals.pages import add_event, status_page
+<<<<<<< HEAD
 from kalends.push.pages import hall_display
+=======
+from kalends.push.api import webhook_routes
+>>>>>>> push-webhooks
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
@@ -57,10 +61,11 @@ EXTENSION: Final = Interface(
         *series_api.ROUTES,
         *IMPORT_ROUTES,
         *proposal_routes.ROUTES,
+        *webhook_routes.ROUTES,
         Route("/batch", (BATCH,)),
         CHANGES_ROUTE,
     ),
-    schemas={**imports_api.SCHEMAS, **proposal_routes.SCHEMAS},
+    schemas={**imports_api.SCHEMAS, **proposal_routes.SCHEMAS, **webhook_routes.SCHEMAS},
 )
 # A REST root only describes the namespaces below it.
 ROOT: Final = Interface("", (), has_document=False)
