@@ -27,11 +27,9 @@ from kalends.media import api as media_api, console as media_console
 from kalends.proposals.api import proposal_routes
 from kalends.proposals.console import proposal_forms, queue_pages
 from kalends.proposals.pages import add_event, status_page
-<<<<<<< HEAD
-from kalends.push.pages import hall_display
-=======
 from kalends.push.api import webhook_routes
->>>>>>> push-webhooks
+from kalends.push.console import webhook_pages
+from kalends.push.pages import hall_display
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
@@ -107,6 +105,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *source_pages.COLUMNS_ROUTES,
     *history_views.ROUTES,
     *people_pages.ROUTES,
+    *webhook_pages.ROUTES,
     *site_settings.ROUTES,
 )
 CONSOLE_ROUTER: Final = Router(CONSOLE)

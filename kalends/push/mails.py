@@ -22,7 +22,7 @@ TEXTS: Final[dict[Notice, tuple[str, str, str]]] = {
     "failing": (
         N_("A webhook of {site} has been failing since {since}"),
         N_("No message has reached this webhook since {since}:"),
-        N_("We keep trying. If no message arrives by {until}, we’ll disable the webhook. This page shows what fails:"),
+        N_("We keep trying. If none arrives by {until}, we’ll disable the webhook. This page shows what fails:"),
     ),
     "disabled": (
         N_("A webhook of {site} is disabled"),
