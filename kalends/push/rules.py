@@ -26,8 +26,8 @@ MAX_RECORD_BYTES: Final = 20_000  # of a record in a message; a longer one is se
 ID_LENGTH: Final = 12
 KINDS: Final = ("events", "venues", "organizers", "categories", "tags", "series")
 DEFAULT_KINDS: Final = KINDS[:-1]
-# Messages without a record: a test, and the request to synchronize from the beginning. The kinds of their pending rows
-# are the first parts of these types.
+# Messages without a record: a test, and the request to synchronize from the beginning. The kinds of their pending
+# rows are the first parts of these types.
 TEST_TYPE: Final = "webhook.test"
 RESET_TYPE: Final = "site.reset"
 TEST_KIND: Final = "webhook"

@@ -1,0 +1,3 @@
+"""The fixtures of the API tests."""
+
+from tests.api.conftest import *  # noqa: F403
