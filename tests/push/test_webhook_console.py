@@ -12,8 +12,8 @@ from kalends.core.times import utc_now
 from kalends.push.mails import Notice, write_notice
 from kalends.store.database import Transaction
 from tests.api.running_app import RunningApp
-from tests.console.console_client import ConsoleClient, Page
 from tests.console.conftest import administrator, app, editor, start_app_for_module
+from tests.console.console_client import ConsoleClient, Page
 
 __all__ = ["administrator", "app", "editor", "start_app_for_module"]
 
@@ -107,8 +107,8 @@ def test_messages_are_sent_again_by_delivery_record_and_date(app: RunningApp, ad
     assert "Not delivered" in page.text
     app.sql("DELETE FROM webhook_pending")
     app.sql(
-        "INSERT INTO webhook_deliveries SELECT site_id, id, 7, now(), 'msg_x_1', 'event.updated', 'events', $1, 1, 2, "
-        "500, '', 31 FROM webhooks",
+        "INSERT INTO webhook_deliveries SELECT site_id, id, 7, now(), 'msg_x_1', 'event.updated', 'events', $1, 1, "
+        "2, 500, '', 31 FROM webhooks",
         event["id"],
     )
     page = administrator.page(path)
