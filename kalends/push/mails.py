@@ -1,19 +1,18 @@
 """Emails about endpoints that fail: after a day, when they are disabled, and when their receiver is gone."""
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from kalends.accounts.operations.user_accounts import enqueue_email
 from kalends.accounts.storage import user_tables
 from kalends.core.messages import choose_email_language, gettext_noop as N_, translator
 from kalends.core.times import local_of
+from kalends.push.operations.webhook_delivery import Notice
 from kalends.push.rules import DISABLED_AFTER
 from kalends.push.storage import webhook_tables
 from kalends.rendering.page_locale import PageLocale, make_page_locale
 from kalends.store import Row
 from kalends.store.database import Transaction
-
-type Notice = Literal["failing", "disabled", "gone"]
 
 WEBHOOKS_PATH: Final = "/console/settings/webhooks"
 ABOUT: Final = N_("Webhook: {name}\nAddress: {url}")

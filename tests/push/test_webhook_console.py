@@ -9,7 +9,8 @@ import pytest
 
 from kalends.accounts.operations.sign_in_methods import hash_token
 from kalends.core.times import utc_now
-from kalends.push.mails import Notice, write_notice
+from kalends.push.mails import write_notice
+from kalends.push.operations.webhook_delivery import Notice
 from kalends.store.database import Transaction
 from tests.api.running_app import RunningApp
 from tests.console.conftest import administrator, app, editor, start_app_for_module
