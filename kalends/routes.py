@@ -29,6 +29,8 @@ from kalends.proposals.api import proposal_routes
 from kalends.proposals.console import proposal_forms, queue_pages
 from kalends.proposals.pages import add_event, status_page
 from kalends.push.api import webhook_routes
+from kalends.push.console import webhook_pages
+from kalends.push.pages import hall_display
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
@@ -69,7 +71,7 @@ ROOT: Final = Interface("", (), has_document=False)
 # Bulk edits in the console use the API's write routes and the restore route, which is an extension.
 BULK_PARAMS: Final = batch.make_params(Interface("", (*INTERFACE.routes, *EXTENSION.routes)))
 PAGES: Final = PageRoutes(
-    (*page_server.ROUTES, *series_pages.ROUTES, *add_event.ROUTES, *status_page.ROUTES),
+    (*page_server.ROUTES, *series_pages.ROUTES, *add_event.ROUTES, *status_page.ROUTES, *hall_display.ROUTES),
     (*feed_views.CALENDARS, *series_pages.CALENDARS),
 )
 CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
@@ -104,6 +106,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *source_pages.COLUMNS_ROUTES,
     *history_views.ROUTES,
     *people_pages.ROUTES,
+    *webhook_pages.ROUTES,
     *site_settings.ROUTES,
 )
 CONSOLE_ROUTER: Final = Router(CONSOLE)

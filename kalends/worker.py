@@ -35,8 +35,9 @@ from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
 from kalends.proposals.mails import send_mail
 from kalends.proposals.rules import Mail
+from kalends.push.mails import write_notice
 from kalends.push.operations.follower import Follower
-from kalends.push.operations.webhook_delivery import MAX_REQUESTS, WebhookDelivery
+from kalends.push.operations.webhook_delivery import MAX_REQUESTS, Notice, WebhookDelivery
 from kalends.push.operations.webhook_messages import PublicUrls
 from kalends.push.rules import TOTAL_SECONDS, Effect
 from kalends.series import jobs as series_jobs
@@ -245,6 +246,12 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
         if settings.smtp_url.get_secret_value():
             await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
+
+    @queue.task(name=job_queue.Task.SEND_WEBHOOK_NOTICE, queue=Queue.EMAIL, retry=RETRY)
+    async def send_webhook_notice(webhook_id: str, notice: Notice, site_id: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            async with database.transaction(site_id, utc_now(), writing=True) as tx:
+                await write_notice(tx, webhook_id, notice, settings.base_url)
 
     import_tools = open_import_tools(settings, library)
 

@@ -89,6 +89,12 @@ REPLICA_LAG = Metric(
     merge="livemax",
 )  # fmt: skip
 
+STREAMS = Metric("kalends_streams", "gauge", "server", "Clients that follow a list")
+STREAM_RUNS = Metric(
+    "kalends_stream_runs_total", "counter", "server", "Evaluations of followed lists, by `outcome`: changed or same",
+    ("outcome",),
+)  # fmt: skip
+
 BACKUP_AGE = Metric(
     "kalends_backup_age_seconds", "gauge", "worker",
     "Seconds since the end of the newest backup of pgBackRest; +Inf if there is none", ("stanza",),
@@ -145,8 +151,18 @@ METRICS: Final = (
     SCHEMA, SCHEMA_USABLE, MARKS_MISSING, HEARTBEAT_AGE, JOBS, JOB_SECONDS, QUEUE_JOBS, OLDEST_JOB,
     WEBHOOK_MESSAGES, WEBHOOKS, OLDEST_UNDELIVERED,
 )  # fmt: skip
-# Metrics exported only by servers with cells or a replica, and by workers on machines with pgBackRest.
-OPTIONAL_METRICS: Final = (ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE)
+# Metrics exported only by servers with cells or a replica, by workers on machines with pgBackRest, and by
+# `kalends stream`.
+OPTIONAL_METRICS: Final = (
+    ROUTING,
+    DIRECTORY_UP,
+    MOVE_AGE,
+    REPLICA_READS,
+    REPLICA_LAG,
+    BACKUP_AGE,
+    STREAMS,
+    STREAM_RUNS,
+)
 
 
 @cache

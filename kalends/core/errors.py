@@ -26,6 +26,7 @@ ApiError                    an error response: code, status, message, data
        webhook_not_found             unknown webhook endpoint or delivery   webhook_not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
   405  rest_method_not_allowed       the path does not support the method   method_not_allowed
+  406  rest_not_acceptable           no such stream of changes             not_acceptable
   408  rest_request_timeout          the body did not arrive in time        body_timeout
   409  rest_request_in_progress      the first request is still running     in_progress
        rest_conflict                 the write violates a constraint        conflict
@@ -54,6 +55,7 @@ ApiError                    an error response: code, status, message, data
        rest_quota_exceeded           the account's daily limit              quota_exceeded
        rest_too_many_proposals       the account's open proposals           too_many_proposals
        rest_too_many_writes          the user's earlier writes still wait   too_many_writes
+       rest_too_many_streams         the client's open live lists           too_many_streams
   431  rest_head_too_large           the headers exceed the limit           head_too_large
   500  internal_server_error         an unexpected error                    internal_error
   any  rest_batch_failed             a batch operation failed               batch_failed
@@ -380,6 +382,10 @@ def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
     )
 
 
+def not_acceptable(message: str | Message) -> ApiError:
+    return ApiError(406, "rest_not_acceptable", message)
+
+
 def body_timeout() -> ApiError:
     return ApiError(408, "rest_request_timeout", "The request body did not arrive in time.")
 
@@ -594,6 +600,15 @@ def too_many_writes() -> ApiError:
         "rest_too_many_writes",
         Message("Your earlier changes are still being saved. Try again in a moment."),
         headers={"Retry-After": "1"},
+    )
+
+
+def too_many_streams(limit: int) -> ApiError:
+    return ApiError(
+        429,
+        "rest_too_many_streams",
+        Message("{limit} live lists are already open; close one, or retry later.", limit=limit),
+        headers={"Retry-After": "30"},
     )
 
 

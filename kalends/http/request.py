@@ -192,6 +192,7 @@ class AppState:
     trusted_proxies: tuple[IpNetwork, ...] = ()
     allowed_networks: tuple[AllowedNetwork, ...] = ()  # non-public networks that may be contacted
     origins: tuple[str, ...] = ()  # origins whose scripts may read responses
+    stream_url: str = ""  # where live lists are: "/" on this host, another origin, or empty if there are none
     library: Library | None = None
     page_reader: PageReader = field(default_factory=PageReader)
     media_url: str = ""
@@ -264,12 +265,15 @@ class RequestContext[R: MatchedRoute]:
     outage_age: float = 0.0  # seconds since the answering replica lost its primary
     needs_primary: bool = False  # whether an attempt on the replica has failed
     is_retried: bool = False
+    read_revision: SiteRevision | None = None  # the site and its revision, as read in the last transaction
+    is_stream: bool = False  # whether the response is a stream, which has no end
     site_secret: bytes = b""  # key for hashing cache tags in shared caches
     _client_ip: str | None = None
 
     def remember_site(self, site: Site) -> None:
         """Keep the site settings that responses need after the transaction."""
         self.site_language, self.site_name = site.language, site.name
+        self.read_revision = SiteRevision(site.id, site.revision)
 
     @property
     def accept_language(self) -> str:

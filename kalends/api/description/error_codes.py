@@ -44,6 +44,9 @@ NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page number exceeds
 METHOD = ErrorCode(
     405, "rest_method_not_allowed", N_("The path does not support the method; `Allow` lists the supported ones.")
 )
+NOT_ACCEPTABLE = ErrorCode(
+    406, "rest_not_acceptable", N_("`Accept` allows only a stream of changes, which this address does not have.")
+)
 TIMEOUT = ErrorCode(408, "rest_request_timeout", N_("The request body did not arrive in time."))
 RUNNING = ErrorCode(
     409, "rest_request_in_progress", N_("An earlier request with this Idempotency-Key is still running.")
@@ -101,6 +104,9 @@ TOO_MANY_WRITES = ErrorCode(
     "rest_too_many_writes",
     N_("Earlier writes of this user to the site are still waiting; `Retry-After` says how long to wait."),
 )
+TOO_MANY_STREAMS = ErrorCode(
+    429, "rest_too_many_streams", N_("The client has too many live lists open; `Retry-After` says how long to wait.")
+)
 INTERNAL_ERROR = ErrorCode(500, "internal_server_error", N_("Internal server error, logged under `X-Request-ID`."))
 BUSY = ErrorCode(503, "rest_unavailable", N_("The database is busy or unavailable; retry."))
 OUTCOME_UNKNOWN = ErrorCode(
@@ -121,11 +127,11 @@ BATCH: Final = tuple(
 ERROR_CODES: Final = (
     MISSING, INVALID, JSON, FORM, HOST, HEADER, TERM_EXISTS, TOO_MANY, CREDENTIALS, SIGN_IN, FORBIDDEN,
     READ_ONLY, CROSS_SITE, NOT_ACCESSIBLE, NO_LONGER, PROTECTED, NO_ROUTE, NAMESPACE, SITE, NOT_FOUND,
-    IMPORT_NOT_FOUND, PROPOSAL_NOT_FOUND, WEBHOOK_NOT_FOUND, NO_PAGE, METHOD, TIMEOUT, RUNNING, OVERRIDES_LOST,
+    IMPORT_NOT_FOUND, PROPOSAL_NOT_FOUND, WEBHOOK_NOT_FOUND, NO_PAGE, METHOD, NOT_ACCEPTABLE, TIMEOUT, RUNNING, OVERRIDES_LOST,
     UNDO_CONFLICTS, SLOT_TAKEN, IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND, PROPOSAL_DECIDED,
     PROPOSAL_CONFLICT, PROPOSAL_FINAL, TOO_MANY_WEBHOOKS, NO_BASE_URL, IN_USE, CONFLICT, IN_TRASH, SERIES_IN_TRASH,
     EXPIRED, PRECONDITION, TOO_LARGE, MEDIA_TYPE, HEAD, KEY_REUSED, VERSION_REQUIRED, TOO_MANY_ATTEMPTS,
-    TOO_MANY_PROPOSALS, QUOTA, TOO_MANY_WRITES,
+    TOO_MANY_PROPOSALS, QUOTA, TOO_MANY_WRITES, TOO_MANY_STREAMS,
     INTERNAL_ERROR, BUSY, OUTCOME_UNKNOWN, FULL, *BATCH,
 )  # fmt: skip
 COMMON_ERRORS: Final = (CREDENTIALS, HOST, HEAD, SITE, TOO_MANY_ATTEMPTS, INTERNAL_ERROR, BUSY)
@@ -142,6 +148,8 @@ def list_errors(endpoint: Endpoint, method: str) -> list[ErrorCode]:
     if endpoint.path_params:
         found.add(NO_ROUTE)  # A malformed ID does not match the path pattern.
         found |= {NOT_FOUND} if kind else set()
+    if not endpoint.is_write:
+        found.add(NOT_ACCEPTABLE)
     if endpoint.is_list and kind and kind.is_post:
         found.add(NO_PAGE)
     if not endpoint.is_write and (endpoint.min_role or (kind and kind.name in MIN_READER_ROLES)):

@@ -1,1 +1,1 @@
-"""Routes of webhooks, and live lists."""
+"""HTTP of push: routes of webhooks, and live lists as streams of events."""
