@@ -72,6 +72,8 @@ PATH_MARKERS = {
     "proposals/test_email_delivery.py": ["process"],
     "proposals/test_form_browser.py": ["npm"],
     "proxies": ["process"],
+    "push/test_mirror_howto.py": ["process"],
+    "push/test_post_speed.py": ["process"],
     "replicas": ["process"],
     "robustness": ["process"],
     "robustness/test_site_against_model.py": ["exhaustive"],
