@@ -26,6 +26,7 @@ from kalends.core.messages import gettext_noop as N_
 
 Resolve = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 Fetch = Callable[[str, BinaryIO, int, Mapping[str, str]], Awaitable["FetchResponse"]]
+PostError = Literal["", "unreachable", "timeout"]
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 MAX_REDIRECTS: Final = 3
 FETCH_TIMEOUT: Final = 10.0
@@ -209,7 +210,7 @@ class PostResult(NamedTuple):
     status: int
     milliseconds: int
     retry_after: int | None = None  # seconds
-    error: Literal["", "unreachable", "timeout"] = ""
+    error: PostError = ""
 
 
 class Session:
@@ -232,7 +233,8 @@ class Session:
             return PostResult(0, 0, error="unreachable")
         async with self._semaphore:
             start = time.monotonic()
-            status, retry_after, error = 0, None, ""
+            status, retry_after = 0, None
+            error: PostError = ""
             try:
                 async with asyncio.timeout(self._seconds):
                     status, retry_after = await self._send(headers, body)
