@@ -31,7 +31,6 @@ class Mirror:
     secret: str = ""
     copy: SyncedCopy = field(default_factory=dict[str, dict[str, Any]])
     revisions: dict[str, int] = field(default_factory=dict[str, int])
-    ids: dict[str, bytes] = field(default_factory=dict[str, bytes])
     regressions: list[str] = field(default_factory=list[str])
     received: int = 0
     failed: int = 0
