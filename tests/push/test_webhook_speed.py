@@ -83,7 +83,7 @@ def test_messages_arrive_within_seconds(
     delays = sorted(delay for endpoint in endpoints for delay in _read_delays(endpoint, written))
     p50, p99 = statistics.median(delays), delays[int(len(delays) * 0.99)]
     report(
-        f"{len(written)} writes in {SECONDS} s to {len(endpoints)} endpoints{' beside one that hangs' * is_one_hanging}: "
+        f"{len(written)} writes in {SECONDS} s, {len(endpoints)} endpoints{' and one that hangs' * is_one_hanging}: "
         f"p50 {p50:.2f} s, p99 {p99:.2f} s from commit to receipt"
     )
     factor = slowdown()
