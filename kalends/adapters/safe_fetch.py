@@ -204,6 +204,9 @@ class Fetcher:
             raise unreachable() from error
 
 
+PostError = Literal["", "unreachable", "timeout"]
+
+
 class PostResult(NamedTuple):
     """A response's status and time. Without a response, the status is 0 and `error` says why."""
 
