@@ -15,7 +15,6 @@ from starlette.responses import Response
 from kalends.api.api_request import raise_if_strict
 from kalends.calendar.kinds import KINDS
 from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE
-from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE
 from kalends.calendar.operations.changes import list_changes
 from kalends.calendar.operations.record_verbs import list_records
 from kalends.core import errors
