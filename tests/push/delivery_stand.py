@@ -47,7 +47,7 @@ class DeliveryStand:
             psycopg.connect(self.database_url) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            cursor.execute(query, values)
+            cursor.execute(query.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
     def add_endpoint(self, respond: Respond | None = None, **settings: Any) -> Endpoint:
