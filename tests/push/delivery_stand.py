@@ -43,8 +43,11 @@ class DeliveryStand:
         return self.workers[-1]
 
     def sql(self, query: str, *values: Any) -> list[dict[str, Any]]:
-        with psycopg.connect(self.database_url, row_factory=dict_row) as connection:
-            cursor = connection.execute(query, values)  # type: ignore[arg-type]
+        with (
+            psycopg.connect(self.database_url) as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            cursor.execute(query.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
     def add_endpoint(self, respond: Respond | None = None, **settings: Any) -> Endpoint:

@@ -8,13 +8,15 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal, LiteralString
 
 from kalends.adapters import metrics
 from kalends.adapters.safe_fetch import Fetcher, PostResult, Session
+from kalends.core.errors import ApiError
 from kalends.core.times import utc_now
 from kalends.push import rules
 from kalends.push.operations.webhook_messages import Message, MessagePage, PublicUrls, read_page
@@ -28,6 +30,10 @@ from kalends.store.sites import Site
 # A page ends early after this time, so that little is sent twice after a crash.
 PAGE_SECONDS: Final = 20.0
 MAX_REQUESTS: Final = 256  # of one process at a time
+# Database connections of one process for deliveries. Jobs share the pool.
+MAX_CONNECTIONS: Final = 3
+# Attempts to record a page while the database is unavailable. Without a record, the page would be sent again.
+MAX_RECORDINGS: Final = 5
 
 Notice = Literal["failing", "disabled", "gone"]
 
@@ -100,12 +106,18 @@ class WebhookDelivery:
         self._database = database
         self._fetcher = fetcher
         self._urls = urls
+        self._connections = asyncio.Semaphore(MAX_CONNECTIONS)
+
+    @asynccontextmanager
+    async def _transaction(self, lease: Lease, *, writing: bool) -> AsyncIterator[Transaction]:
+        async with self._connections, self._database.transaction(lease.site_id, utc_now(), writing=writing) as tx:
+            yield tx
 
     async def handle(self, lease: Lease) -> bool:
         """Deliver pages until nothing is due or the endpoint has to wait."""
         goes_on = True
         while goes_on:
-            async with self._database.transaction(lease.site_id, utc_now(), writing=False) as tx:
+            async with self._transaction(lease, writing=False) as tx:
                 position = await log_consumers.read_position(tx, lease)
                 webhook = await delivery_tables.find_webhook(tx, lease.name)
                 if webhook is None:
@@ -119,12 +131,22 @@ class WebhookDelivery:
             if page.messages:
                 async with self._fetcher.open_session(webhook.url) as session:
                     sent = await send_page(session, _find_secrets(tx.site, webhook), page.messages)
-            goes_on = await self._record(Round(lease, webhook, position, page, sent))
+            goes_on = await self._record_surely(Round(lease, webhook, position, page, sent))
         return True
+
+    async def _record_surely(self, done: Round) -> bool:
+        for number in range(1, MAX_RECORDINGS + 1):
+            try:
+                return await self._record(done)
+            except ApiError as error:
+                if error.status != 503 or number == MAX_RECORDINGS:
+                    raise
+                await asyncio.sleep(number)
+        raise AssertionError("the last attempt returns or raises")
 
     async def _reset(self, lease: Lease, webhook: Webhook) -> None:
         """Continue at the current revision, after a message that tells the receiver to synchronize again."""
-        async with self._database.transaction(lease.site_id, utc_now(), writing=True) as tx:
+        async with self._transaction(lease, writing=True) as tx:
             reset = Pending(rules.RESET_KIND, 0, tx.site.revision, next_attempt_at=tx.now)
             await delivery_tables.reset_pending(tx, webhook.id, reset)
             await log_consumers.advance(tx, lease, tx.site.revision, due_at=tx.now)
@@ -135,7 +157,7 @@ class WebhookDelivery:
         Locks are taken in the same order as by the management of endpoints: endpoint, records, consumer.
         """
         webhook, sent = done.webhook, done.sent
-        async with self._database.transaction(done.lease.site_id, utc_now(), writing=True) as tx:
+        async with self._transaction(done.lease, writing=True) as tx:
             if sent.attempts:
                 await delivery_tables.log_deliveries(tx, webhook.id, [_make_entry(entry) for entry in sent.attempts])
             health = assess_health(webhook, sent, tx.now)

@@ -127,7 +127,7 @@ async def store_pending(tx: Transaction, webhook_id: str, rows: Sequence[Pending
             """
             INSERT INTO webhook_pending
                 (site_id, webhook_id, kind, record_id, since, attempts, next_attempt_at, last_status, last_error)
-            SELECT ?, ?, p.kind, p.record_id, p.since, p.attempts, p.at, nullif(p.status, 0), p.error
+            SELECT ?::bigint, ?::text, p.kind, p.record_id, p.since, p.attempts, p.at, nullif(p.status, 0), p.error
             FROM unnest(?::text[], ?::bigint[], ?::bigint[], ?::int[], ?::timestamptz[], ?::int[], ?::text[])
                 AS p (kind, record_id, since, attempts, at, status, error)
             ON CONFLICT (site_id, webhook_id, kind, record_id) DO UPDATE SET attempts = excluded.attempts,
