@@ -96,7 +96,7 @@ setup-s3:
 # Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/api/test_hostile_fields.py tests/backup tests/caching tests/cells tests/console tests/failover tests/feeds tests/imports tests/lifecycle tests/lists tests/media tests/move_in tests/pages tests/replicas tests/robustness tests/security tests/series tests/speed tests/unit tests/varnish
+    [ $# -gt 0 ] || set -- tests/api/test_hostile_fields.py tests/backup tests/caching tests/cells tests/console tests/failover tests/feeds tests/imports tests/lifecycle tests/lists tests/media tests/move_in tests/pages tests/push tests/replicas tests/robustness tests/security tests/series tests/speed tests/unit tests/varnish
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Replace servers and workers of three versions one by one, under 200 requests and 10 writes per second
