@@ -3,6 +3,8 @@
 import http.client
 import json
 import queue
+import socket
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +31,10 @@ class Copy:
     total_pages: int = -1
     revision: int = -1
     last_id: str = ""
+
+    def reconnect(self) -> None:
+        """Forget the revision: a list that has not changed may have another one on the next connection."""
+        self.revision = -1
 
     def apply(self, message: Message) -> None:
         data = message.data
@@ -69,9 +75,23 @@ class StreamParser:
 class StreamClient:
     """One connection. A thread reads it, so that messages can be awaited with a timeout."""
 
-    def __init__(self, base_url: str, path: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
         parts = urlsplit(base_url)
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        host, port = parts.hostname or "", parts.port
+        if context is None:
+            self._connection = http.client.HTTPConnection(host, port, timeout=60)
+        else:
+            self._connection = http.client.HTTPSConnection(host, port, timeout=60, context=context)
+            # The proxy is on this machine, whatever its public name is.
+            self._connection._create_connection = lambda address, *_: socket.create_connection(  # type: ignore[attr-defined]
+                ("127.0.0.1", address[1])
+            )
         self._connection.request("GET", path, headers={**STREAM, **(headers or {})})
         response = self._connection.getresponse()
         self.status, self.headers = response.status, {k.lower(): v for k, v in response.getheaders()}
