@@ -176,6 +176,10 @@ bench-fairness *arguments:
 bench-submissions *arguments:
     uv run python -m bench.submissions "$@"
 
+# Hold idle streams, and follow 200 lists while five events per second change: --seconds N, --only idle
+bench-streams *arguments:
+    uv run python -m bench.streams "$@"
+
 # Edit with 100 people in the console while others read: --quick, --editors N, --rounds N
 bench-console *arguments:
     uv run python -m bench.console_editors "$@"
