@@ -21,6 +21,7 @@ from kalends.adapters import metrics
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, rate_limit_key
+from kalends.core.messages import Message
 from kalends.core.times import utc_now
 from kalends.http.accept import accepts_only_stream, prefers_stream
 from kalends.http.auth import record_use
@@ -91,14 +92,14 @@ class LiveLists:
         elif find_followed(context) is None or request.method not in ("GET", "HEAD", "OPTIONS"):
             raise errors.no_route()
         elif accepts_only_stream(header):
-            raise errors.not_acceptable("A stream needs the method GET.")
+            raise errors.not_acceptable(Message("A stream needs the method GET."))
 
     async def follow(self, context: ApiRequest) -> Response:
         """Respond with a stream: the present state, then every change of it."""
         endpoint = find_followed(context)
         if endpoint is None:
             raise errors.not_acceptable(
-                "Only lists and `changes` can be followed as a stream; send `Accept: application/json`."
+                Message("Only lists and `changes` can be followed as a stream; send `Accept: application/json`.")
             )
         if self._is_closed:
             raise errors.overloaded()
