@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,13 @@ from unittest.mock import patch
 import orjson
 import pytest
 
+from kalends.calendar.access.caching import read_touched, select_changes
 from kalends.core.errors import ApiError
 from kalends.core.times import utc_now
 from kalends.http.cache import CachedResponse
 from kalends.http.request import AppState
 from kalends.push.api import stream_messages
+from kalends.push.api.followed_lists import Followed
 from kalends.push.api.live_lists import LiveLists
 from kalends.push.api.stream_messages import ListState
 from tests.api.conftest import start_single_site as start_app
@@ -250,6 +253,46 @@ def test_followed_lists_equal_new_evaluations(
     if SOAK:
         finished.parent.mkdir(parents=True, exist_ok=True)
         finished.touch()
+
+
+def test_the_handler_runs_once_per_touched_list_and_for_no_other(
+    make_watch: Callable[[int], Watch], report: Callable[[object], None]
+) -> None:
+    watch = make_watch(7)
+    watch.choose_lists(scaled(40, 200))
+    runs: Counter[object] = Counter()
+    run = watch.lists._run
+
+    async def count(followed: Followed) -> None:
+        runs[followed.key] += 1
+        await run(followed)
+
+    found = 0
+    with patch.object(watch.lists, "_run", count):
+        for _ in range(scaled(40, 300)):
+            before = dict(watch.lists._by_key)
+            revision = watch.site.app.sql("SELECT revision FROM sites")[0]["revision"]
+            for _ in range(watch.site.rng.randint(1, 5)):
+                watch.site.writer.write_randomly()
+            expected = {key for key, followed in before.items() if is_concerned(watch, followed, revision)}
+            runs.clear()
+            watch.streams.run(watch.lists.settle())
+            assert dict(runs) == dict.fromkeys(expected, 1)
+            found += len(expected)
+    report(f"{found} evaluations")
+
+
+def is_concerned(watch: Watch, followed: Followed, revision: int) -> bool:
+    """Return whether the changes after a revision touch a list, or it has expired; without `CachedResponse`."""
+    app, now = watch.site.app, watch.site.clock.now
+    rows = app.run_operation(lambda tx: tx.fetch_all(select_changes(app.site_id, revision)))
+    current = rows[0]["last_revision"]
+    if followed.cached is None:
+        return current > revision or followed.run_at is None or now >= followed.run_at
+    if followed.cached.expires_at is not None and now >= followed.cached.expires_at:
+        return True
+    touched = read_touched(rows, revision)
+    return touched is None or any(not entry.tags.isdisjoint(followed.cached.tags) for entry in touched)
 
 
 def _leave_out_a_record() -> object:
