@@ -23,6 +23,7 @@ from kalends.calendar.access.caching import EventFragments
 from kalends.console.console_rendering import serve_console
 from kalends.console.console_request import PREFIX as CONSOLE, ConsoleRequest
 from kalends.core import errors, messages
+from kalends.core.egress import read_allowed_network
 from kalends.core.errors import ApiError
 from kalends.core.limits import read_network
 from kalends.core.times import utc_now
@@ -544,6 +545,7 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
             base_url=settings.base_url,
             max_body_bytes=settings.max_body_bytes,
             trusted_proxies=tuple(read_network(text) for text in settings.trusted_proxies),
+            allowed_networks=tuple(read_allowed_network(text) for text in settings.fetch_allowed_networks),
             origins=settings.cors_origins,
             stream_url=settings.stream_url,
             library=open_library(settings),

@@ -23,6 +23,7 @@ ApiError                    an error response: code, status, message, data
        rest-…-not-found              unknown record                         not_found
        import_not_found              unknown import source or run           import_not_found
        proposal_not_found            unknown proposal                       proposal_not_found
+       webhook_not_found             unknown webhook endpoint or delivery   webhook_not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
   405  rest_method_not_allowed       the path does not support the method   method_not_allowed
   406  rest_not_acceptable           no such stream of changes             not_acceptable
@@ -40,6 +41,8 @@ ApiError                    an error response: code, status, message, data
        rest_proposal_decided         the proposal's state does not allow it proposal_decided
        rest_proposal_conflict        the editor must choose values          proposal_conflict
        rest_proposal_final           the decision cannot be undone          proposal_final
+       rest_too_many_webhooks        the site's webhook endpoints           too_many_webhooks
+       rest_base_url_required        messages could not contain links       base_url_required
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is already in the trash     in_trash
        series-is-in-trash            the event's series is in the trash     in_trash
@@ -493,6 +496,23 @@ def too_many_proposals(limit: int) -> ApiError:
         429,
         "rest_too_many_proposals",
         Message("This account has {limit} open proposals; withdraw some, or wait for decisions.", limit=limit),
+    )
+
+
+def webhook_not_found() -> ApiError:
+    return ApiError(404, "webhook_not_found", "There is no such webhook endpoint or delivery.")
+
+
+def too_many_webhooks(limit: int) -> ApiError:
+    message = Message("This site has {limit} webhook endpoints, the maximum; delete one first.", limit=limit)
+    return ApiError(409, "rest_too_many_webhooks", message)
+
+
+def base_url_required() -> ApiError:
+    return ApiError(
+        409,
+        "rest_base_url_required",
+        "Messages contain links, so set KALENDS_BASE_URL, or the `base_url` of the site, first.",
     )
 
 

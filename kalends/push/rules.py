@@ -4,13 +4,17 @@ import base64
 import hashlib
 import hmac
 import secrets as random_source
+import string
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from kalends.core import credentials
+from kalends.core import credentials, egress
+from kalends.core.egress import AllowedNetwork
+from kalends.core.errors import InvalidValue
 
 Effect = Literal["delivered", "gone", "waits", "failed"]
+Reason = Literal["", "paused", "gone", "failing"]  # why an endpoint is disabled; empty: it is not
 
 MAX_WEBHOOKS: Final = 20  # per site
 MAX_NAME: Final = 100
@@ -22,9 +26,12 @@ MAX_RECORD_BYTES: Final = 20_000  # of a record in a message; a longer one is se
 ID_LENGTH: Final = 12
 KINDS: Final = ("events", "venues", "organizers", "categories", "tags", "series")
 DEFAULT_KINDS: Final = KINDS[:-1]
-# Without a record: a test message, and the request to synchronize from the beginning.
+# Messages without a record: a test, and the request to synchronize from the beginning. The kinds of their pending
+# rows are the first parts of these types.
 TEST_TYPE: Final = "webhook.test"
 RESET_TYPE: Final = "site.reset"
+TEST_KIND: Final = "webhook"
+RESET_KIND: Final = "site"
 
 CONNECT_SECONDS: Final = 4
 TOTAL_SECONDS: Final = 15
@@ -65,7 +72,9 @@ def plan_wait(failures: int, now: datetime, retry_after: int | None = None) -> d
 
 
 def new_webhook_id() -> str:
-    return "".join(random_source.choice(credentials.ALPHABET) for _ in range(ID_LENGTH))
+    """Generate an ID of lowercase letters and digits. It begins with a letter, because numbers are IDs of records."""
+    others = (random_source.choice(string.ascii_lowercase + string.digits) for _ in range(ID_LENGTH - 1))
+    return random_source.choice(string.ascii_lowercase) + "".join(others)
 
 
 def derive_secret(site_secret: bytes, site_id: int, webhook_id: str, generation: int) -> str:
@@ -93,3 +102,19 @@ def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -
 def name_message(webhook_id: str, revision: int, replays: int) -> str:
     """Return `webhook-id`, which all attempts share. After a replay it differs, or receivers would drop it."""
     return f"msg_{webhook_id}_{revision}_{replays}" if replays else f"msg_{webhook_id}_{revision}"
+
+
+def check_url(url: str, allowed_networks: Sequence[AllowedNetwork]) -> None:
+    """Raise InvalidValue unless the URL may receive messages. Deliveries check the addresses of its host.
+
+    If the operator allows networks, a name may resolve to one of them, on any port.
+    """
+    target = egress.read_target(url)
+    is_default = target.scheme == "https" and target.port == egress.PORT_BY_SCHEME["https"]
+    literal = target.ip_literal
+    if literal is not None:
+        is_allowed = egress.may_connect(literal, target.port, allowed_networks, {target.port} if is_default else ())
+    else:
+        is_allowed = is_default or bool(allowed_networks)
+    if not is_allowed:
+        raise InvalidValue("must be an https URL on port 443 of a public server.")

@@ -18,6 +18,7 @@ from tests.console.console_rows import add_console_rows
 from tests.robustness.import_rows import FOREIGN_IMPORT, SHARED_IMPORT, add_import_rows
 from tests.robustness.proposal_rows import FOREIGN_PROPOSAL, SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
+from tests.robustness.webhook_rows import FOREIGN_WEBHOOK, SHARED_WEBHOOK, add_webhook_rows
 
 API_PATH = f"/api/{INTERFACE.namespace}"
 EXTENSION_PATH = f"/api/{EXTENSION.namespace}"
@@ -154,8 +155,10 @@ async def fill_two_sites(database_url: str) -> SitePair:
             add_console_rows(connection, site, 1, word)
             add_import_rows(connection, site, SHARED_IMPORT, word)
             add_proposal_rows(connection, site, SHARED_PROPOSAL, word)
+            add_webhook_rows(connection, site, SHARED_WEBHOOK, word)
         add_import_rows(connection, 1, FOREIGN_IMPORT, "alphaword")
         add_proposal_rows(connection, 1, FOREIGN_PROPOSAL, "alphaword")
+        add_webhook_rows(connection, 1, FOREIGN_WEBHOOK, "alphaword")
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)
@@ -230,6 +233,8 @@ def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[Isolati
             record_id = FOREIGN_IMPORT if foreign else SHARED_IMPORT
         if kind == "proposals":
             record_id = FOREIGN_PROPOSAL if foreign else SHARED_PROPOSAL
+        if kind == "webhooks":
+            record_id = FOREIGN_WEBHOOK if foreign else SHARED_WEBHOOK
         if kind == "media":
             record_id = FOREIGN_IMAGE if foreign else SHARED_IMAGE
         slug = pair.a.own_slugs.get(kind) if foreign else "shared-too"

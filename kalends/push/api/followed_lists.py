@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from kalends.api.api_request import raise_if_strict
 from kalends.calendar.kinds import KINDS
+from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE
 from kalends.calendar.operations.changes import list_changes
 from kalends.calendar.operations.record_verbs import list_records
 from kalends.core import errors
@@ -23,7 +24,7 @@ from kalends.http.auth import read_cookie
 from kalends.http.bodies import normalize_query, wants_envelope
 from kalends.http.cache import CachedResponse, TouchedTags, make_cached_response
 from kalends.http.request import ApiRequest, RequestContext
-from kalends.http.router import CALENDAR_NAMESPACE, Endpoint
+from kalends.http.router import Endpoint
 from kalends.push.api.event_stream import Mailbox
 from kalends.push.api.stream_messages import ListState, format_message
 from kalends.store.site_revisions import SiteRevision

@@ -93,16 +93,16 @@ COMMENT ON INDEX webhook_pending_due IS 'worker: the next retries of an endpoint
 CREATE OR REPLACE FUNCTION take_log_consumers(token uuid, seconds double precision, most integer)
 RETURNS TABLE (site_id bigint, consumer text)
 LANGUAGE sql VOLATILE SECURITY DEFINER AS $$
-    UPDATE log_consumers taken SET lease = token, lease_until = now() + make_interval(secs => seconds)
-    FROM (
+    WITH due AS MATERIALIZED (
         -- A subquery looks up only sites with consumers; a join might read all sites.
         SELECT c.site_id, c.consumer FROM log_consumers c
         WHERE c.not_before <= now() AND (c.lease_until IS NULL OR c.lease_until <= now())
             AND (c.due_at <= now() OR c.cursor < (SELECT s.revision FROM sites s WHERE s.id = c.site_id))
             AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = c.site_id)
         ORDER BY random() LIMIT most FOR UPDATE OF c SKIP LOCKED
-    ) due
-    WHERE taken.site_id = due.site_id AND taken.consumer = due.consumer
+    )
+    UPDATE log_consumers taken SET lease = token, lease_until = now() + make_interval(secs => seconds)
+    FROM due WHERE taken.site_id = due.site_id AND taken.consumer = due.consumer
     RETURNING taken.site_id, taken.consumer
 $$;
 
@@ -118,6 +118,19 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
     WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = w.site_id)
 $$;
 
+-- Emails about webhooks use the queue of the other emails.
+CREATE OR REPLACE FUNCTION enqueue_job(task text, arguments jsonb, at timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
+        CASE task WHEN 'make_sizes' THEN 'images' WHEN 'send_email' THEN 'email'
+            WHEN 'send_proposal_email' THEN 'email' WHEN 'send_webhook_notice' THEN 'email'
+            WHEN 'plan_import' THEN 'background' WHEN 'apply_import' THEN 'background' ELSE 'default' END,
+        task, CASE task WHEN 'publish' THEN 1 ELSE 0 END, NULL, NULL,
+        arguments || jsonb_build_object('site_id', current_setting('kalends.site_id')::bigint),
+        at)::procrastinate_job_to_defer_v1]);
+END $$;
+
 DO $$
 DECLARE
     name text;
@@ -132,7 +145,8 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO kalends_app', name);
     END LOOP;
     FOREACH called IN ARRAY ARRAY['take_log_consumers(uuid, double precision, integer)',
-        'measure_webhooks()']::regprocedure[] LOOP
+        'measure_webhooks()',
+        'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', called, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', called);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO kalends_app', called);
