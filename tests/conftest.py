@@ -72,6 +72,8 @@ PATH_MARKERS = {
     "proposals/test_email_delivery.py": ["process"],
     "proposals/test_form_browser.py": ["npm"],
     "proxies": ["process"],
+    "push/test_mirror_howto.py": ["process"],
+    "push/test_post_speed.py": ["process"],
     "push/test_live_lists.py": ["process"],
     "push/test_live_list_oracle.py": ["exhaustive"],
     "push/test_stream_cuts.py": ["process"],

@@ -26,6 +26,7 @@ from kalends.core.messages import gettext_noop as N_
 
 Resolve = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 Fetch = Callable[[str, BinaryIO, int, Mapping[str, str]], Awaitable["FetchResponse"]]
+PostError = Literal["", "unreachable", "timeout"]
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 MAX_REDIRECTS: Final = 3
 FETCH_TIMEOUT: Final = 10.0

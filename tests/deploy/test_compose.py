@@ -147,8 +147,8 @@ def test_varnish_in_a_container_knows_server_and_worker(services: dict[str, Any]
     assert f":{port}" in options
     result = subprocess.run(
         [PROJECT / "deploy/varnish/start.sh", "-j", "none", "-C", "-n", tmp_path / "work"],
-        env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin", "SERVER_HOST": "127.0.0.2", "STREAM_HOST": "127.0.0.3",
-             "WORKER_NETWORK": "10.9.8.0/24", "TMPDIR": str(tmp_path)},
+        env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin", "SERVER_HOST": "127.0.0.2",
+             "STREAM_HOST": "127.0.0.3", "WORKER_NETWORK": "10.9.8.0/24", "TMPDIR": str(tmp_path)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

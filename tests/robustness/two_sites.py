@@ -42,12 +42,14 @@ ACTION_PARAMS: dict[str, dict[str, Any]] = {
     "accept": {},
     "return": {"comment": "written by betaword"},
     "reject": {"reason": "other"},
+    "webhooks": {"name": "written by betaword", "url": "https://hooks.example/"},
+    "replay": {"since": 0},
 }
 NEW_IMPORT = {"kind": "ical"}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
-# Site `a` has one account and one image more.
-USERS_A = {"ed": "editor", "ann": "editor"}
-USERS_B = {"ed": "editor"}
+# Site `a` has one account and one image more. Only administrators manage webhooks.
+USERS_A = {"ed": "administrator", "ann": "editor"}
+USERS_B = {"ed": "administrator"}
 FOREIGN_USER, FOREIGN_IMAGE, SHARED_IMAGE = 2, 77, 78
 
 
@@ -197,8 +199,10 @@ class IsolationRequest:
         if not self.is_write or self.method == "DELETE" or self.path.endswith("/restore"):
             return None
         directory, _, name = self.path.rpartition("/")
-        if name in ACTION_PARAMS and (directory != EXTENSION_PATH or name == "proposals"):
+        if name in ACTION_PARAMS and (directory != EXTENSION_PATH or name in ("proposals", "webhooks")):
             return ACTION_PARAMS[name]
+        if "/webhooks" in self.path:
+            return {"name": f"written by betaword at {self.path}"}
         if "/imports" in self.path:
             return {"name": f"written by betaword at {self.path}", **(NEW_IMPORT if name == "sources" else {})}
         field = "caption" if "/media" in self.path else "description"
