@@ -154,15 +154,8 @@ METRICS: Final = (
 # Metrics exported only by servers with cells or a replica, by workers on machines with pgBackRest, and by
 # `kalends stream`.
 OPTIONAL_METRICS: Final = (
-    ROUTING,
-    DIRECTORY_UP,
-    MOVE_AGE,
-    REPLICA_READS,
-    REPLICA_LAG,
-    BACKUP_AGE,
-    STREAMS,
-    STREAM_RUNS,
-)
+    ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE, STREAMS, STREAM_RUNS,
+)  # fmt: skip
 
 
 @cache

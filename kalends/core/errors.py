@@ -382,7 +382,7 @@ def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
     )
 
 
-def not_acceptable(message: str | Message) -> ApiError:
+def not_acceptable(message: Message) -> ApiError:
     return ApiError(406, "rest_not_acceptable", message)
 
 
