@@ -40,7 +40,7 @@ def test_event_is_created_updated_and_deleted(stand: DeliveryStand, endpoint: En
     assert created.headers["content-type"] == "application/json"
     assert created.is_signed_with(endpoint.secret)
 
-    stand.change(event, title="Great choir", event_status="canceled", status_reason="Cold")
+    stand.change(event, title="Great choir", event_status="cancelled", status_reason="Cold")
     stand.settle(endpoint)
     updated = endpoint.mailbox.received[1].json
     assert (updated["type"], updated["data"]["since"]) == ("event.updated", revision)
