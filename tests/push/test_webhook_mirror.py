@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx
 
+from tests.api.running_app import API_PATH, expect_json
+from tests.api.sample_records import DATES
 from tests.lifecycle.processes import wait_until
 from tests.lifecycle.random_writers import KnownRecords, Writer
 from tests.lifecycle.sync_client import SyncClient, SyncedCopy, assert_equal_copies
@@ -128,13 +130,19 @@ def _write_canaries(stand: DeliveryStand, is_done: threading.Event) -> None:
         {"hide_from_listings": True, "title": CANARY},
         {"new_password": "opensesame", "title": "Protected", "description": CANARY},
     ]
-    events = [stand.create(**state) for state in states]
-    number = 0
-    while not is_done.wait(0.2):
-        number += 1
-        event, state = events[number % len(events)], states[number % len(events)]
-        field_name = "description" if "new_password" in state else "title"
-        stand.change(event, **{field_name: f"{CANARY} {number}"})
+    # Another account, because the writes of one account wait for each other.
+    editor = stand.users["editor"]
+    with stand.server.client(login=editor.login, password=editor.password) as client:
+        paths = [
+            f"{API_PATH}/events/{expect_json(client.post(f'{API_PATH}/events', json={**DATES, **state}), 201)['id']}"
+            for state in states
+        ]
+        number = 0
+        while not is_done.wait(0.2):
+            number += 1
+            path, state = paths[number % len(paths)], states[number % len(paths)]
+            changed = "description" if "new_password" in state else "title"
+            expect_json(client.patch(path, json={changed: f"{CANARY} {number}"}))
 
 
 def _wait_for_progress(stand: DeliveryStand, endpoint: Endpoint) -> None:
