@@ -74,6 +74,6 @@ async def _create(client: httpx.AsyncClient, site: CellSite, title: str) -> None
 
 def _wait_for_lease(cells: CellSet) -> None:
     deadline = time.monotonic() + 10
-    while not cells.sql("a", "SELECT FROM log_consumers WHERE lease IS NOT NULL"):
+    while not cells.sql("a", "SELECT 1 FROM log_consumers WHERE lease IS NOT NULL"):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -18,7 +18,7 @@ from tests.push.delivery_stand import DeliveryStand, Endpoint
 from tests.push.webhook_receiver import OK, Answer, Received
 from tests.soak import scaled
 
-WRITES = scaled(400, 20_000)
+WRITES = scaled(1_200, 20_000)
 WRITERS = 4
 KILLS = scaled(2, 20)
 FAILING_SHARE = 0.05
@@ -156,8 +156,8 @@ def _wait_for_progress(stand: DeliveryStand, endpoint: Endpoint) -> None:
 
 
 def _settle(stand: DeliveryStand, endpoint: Endpoint) -> None:
-    scheduled = "SELECT FROM events WHERE status = 'future' UNION ALL SELECT FROM venues WHERE status = 'future' "
-    scheduled += "UNION ALL SELECT FROM organizers WHERE status = 'future'"
+    scheduled = "SELECT 1 FROM events WHERE status = 'future' UNION ALL SELECT 1 FROM venues WHERE status = 'future' "
+    scheduled += "UNION ALL SELECT 1 FROM organizers WHERE status = 'future'"
     wait_until(lambda: not stand.sql(scheduled), 60)
     deadline = time.monotonic() + scaled(120, 900)
     while not stand.is_settled(endpoint):
