@@ -206,32 +206,7 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def make_sizes(media_id: int, site_id: int) -> None:
         await media_jobs.make_sizes(database, library, utc_now(), site_id, media_id)
 
-    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
-        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
-        email = smtp_client.Email(settings.email_from or f"calendar@{host}", site.name, to, subject, text)
-        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
-
-    @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
-        if not to:
-            return  # A reset was requested for an account that does not exist or has no address.
-        async with database.transaction(site_id, utc_now(), writing=True) as tx:
-            site = tx.site
-            if link is not None:
-                text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
-        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
-
-    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
-        if settings.smtp_url.get_secret_value():
-            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
-
-    @queue.task(name=job_queue.Task.SEND_WEBHOOK_NOTICE, queue=Queue.EMAIL, retry=RETRY)
-    async def send_webhook_notice(webhook_id: str, notice: Notice, site_id: int) -> None:
-        if settings.smtp_url.get_secret_value():
-            async with database.transaction(site_id, utc_now(), writing=True) as tx:
-                await write_notice(tx, webhook_id, notice, settings.base_url)
-
+    register_emails(queue, database, settings)
     import_tools = open_import_tools(settings, library)
 
     @queue.task(name=job_queue.Task.PLAN_IMPORT, queue=Queue.BACKGROUND, retry=RETRY)
@@ -283,6 +258,34 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def retry_stalled_jobs(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER):
             await queue.job_manager.retry_job(job)
+
+
+def register_emails(queue: App, database: Database, settings: Settings) -> None:
+    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
+        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
+        email = smtp_client.Email(settings.email_from or f"calendar@{host}", site.name, to, subject, text)
+        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
+
+    @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
+        if not to:
+            return  # A reset was requested for an account that does not exist or has no address.
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            site = tx.site
+            if link is not None:
+                text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
+        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
+
+    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
+
+    @queue.task(name=job_queue.Task.SEND_WEBHOOK_NOTICE, queue=Queue.EMAIL, retry=RETRY)
+    async def send_webhook_notice(webhook_id: str, notice: Notice, site_id: int) -> None:
+        if settings.smtp_url.get_secret_value():
+            async with database.transaction(site_id, utc_now(), writing=True) as tx:
+                await write_notice(tx, webhook_id, notice, settings.base_url)
 
 
 def register_maintenance(
