@@ -19,7 +19,8 @@ __all__ = ["chromium"]
 PATH = "/console/settings/webhooks"
 ADD_DELIVERIES = """
     INSERT INTO webhook_deliveries
-    SELECT site_id, id, n, now() - n * interval '7 minutes', 'msg_x', (ARRAY['event.updated', 'venue.created'])[1 + n % 2],
+    SELECT site_id, id, n, now() - n * interval '7 minutes', 'msg_x',
+        (ARRAY['event.updated', 'venue.created'])[1 + n % 2],
         (ARRAY['events', 'venues'])[1 + n % 2], 17 + n, n, 1 + n % 3, (ARRAY[200, 500, NULL])[1 + n % 3],
         (ARRAY['', '', 'timeout'])[1 + n % 3], 40 * n
     FROM webhooks, generate_series(1, 50) n WHERE name = 'City website'
