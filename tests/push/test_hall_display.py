@@ -1,28 +1,35 @@
 """The hall display: which events it shows at which time, and when its page expires."""
 
+import os
 import re
+import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from html import unescape
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import httpx
+import orjson
 import psycopg
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.api.conftest import StartApp, start_app
 from tests.api.running_app import API_PATH, RunningApp, User
 from tests.conftest import replace_database, temporary_database
 from tests.pages.browser_page import find_violations, open_browser_page
 from tests.pages.conftest import app, chromium
 from tests.pages.demo_calendar import DemoCalendar, build_demo_calendar
-from tests.pages.page_client import add_event, get_page
-from tests.servers import Server
+from tests.pages.page_client import HTML_HEADERS, add_event, get_page
+from tests.servers import KALENDS, Server, find_free_port, make_environment
 from tools import postgres
 
-__all__ = ["app", "chromium"]
+__all__ = ["app", "chromium", "start_app"]
 
 DISPLAY = "/display/"
 DAY = "2031-03-12"
@@ -144,6 +151,22 @@ def test_page_expires_when_a_mark_changes(app: RunningApp) -> None:
     assert badges == [[""], ["Now"], ["Now"], []]
 
 
+def test_display_names_its_live_list(start_app: StartApp) -> None:
+    app = start_app({"KALENDS_STREAM_URL": "https://live.example"})
+    music = app.caller("editor").create("categories", name="Music")["id"]
+    status, headers, body = app.raw("GET", DISPLAY, query=b"categories=music", headers=HTML_HEADERS)
+    assert status == 200
+    assert "connect-src 'self' https://live.example;" in headers["content-security-policy"]
+    found = re.search(r'data-stream="https://live\.example(/[^"?]+)\?([^"]+)"', body.decode())
+    assert found
+    assert found[1] == f"{API_PATH}/events"
+    query = unescape(found[2])
+    assert query.startswith(f"categories={music}&overlaps_from=today&overlaps_to=today&")
+    # The list itself has these parameters.
+    status, _, body = app.raw("GET", found[1], query=query.encode())
+    assert (status, orjson.loads(body)["events"]) == (200, [])
+
+
 # In a browser ---------------------------------------------------------------------------------
 
 
@@ -242,6 +265,62 @@ def test_display_follows_changes_and_outlives_the_server(
             page.clock.fast_forward(10_000)
             expect(note).to_be_hidden()
             expect(page.locator("h1")).to_have_text("Thursday, March 13")
+
+
+def test_cancellation_is_shown_within_three_seconds(
+    hall: DemoCalendar, chromium: Browser, start_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """A live list reports it, from an origin of its own, and after a restart again."""
+    port = find_free_port()
+    options = shift_time(f"{DAY} 12:30:00")
+    options["environment"]["KALENDS_STREAM_URL"] = f"http://127.0.0.1:{port}"
+    server = start_server(hall.database_url, **options)
+    titles = ("Matinée", "Soirée")
+    events = [
+        hall.editor.post(
+            f"{API_PATH}/events", json={"title": title, "start_date": f"{DAY} 22:00", "end_date": f"{DAY} 23:00"}
+        ).json()["id"]
+        for title in titles
+    ]
+    with open_browser_page(chromium, viewport={"width": 1920, "height": 1080}) as browser:
+        page, delays = browser.page, list[float]()
+        for title, event in zip(titles, events, strict=True):
+            with run_stream(hall.database_url, port, tmp_path / f"{event}.log", f"{DAY} 12:30:00"):
+                with page.expect_request("**/api/**", timeout=90_000):
+                    page.goto(server.base_url + DISPLAY)
+                row = page.locator("main li", has_text=title)
+                expect(row).not_to_contain_text("Cancelled")
+                page.wait_for_timeout(3000)  # the fetch after the snapshot
+                hall.editor.put(f"{API_PATH}/events/{event}", json={"event_status": "cancelled"})
+                began = time.monotonic()
+                expect(row).to_contain_text("Cancelled")
+                delays.append(time.monotonic() - began)
+        assert max(delays) < 3, delays
+
+
+@contextmanager
+def run_stream(database_url: str, port: int, log: Path, moment: str) -> Iterator[None]:
+    command = ["faketime", f"@{moment}", *KALENDS, "stream", "--host", "127.0.0.1", "--port", str(port)]
+    environment = make_environment(database_url, shift_time(moment)["environment"])
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        wait_until_listening(port)
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+def wait_until_listening(port: int) -> None:
+    for _ in range(300):
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5)
+        except httpx.TransportError:
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError("the process for live lists does not start")
 
 
 def test_display_survives_midnight(

@@ -57,6 +57,8 @@ KIND_NAMES: Final = {
     rules.TEST_KIND: N_("Test message"),
     rules.RESET_KIND: N_("Sync from the beginning"),
 }
+# Why no response arrived.
+ERRORS: Final = {"unreachable": N_("No connection"), "timeout": N_("No response in time")}
 LABELS: Final = {"name": N_("Name"), "url": N_("Address (URL)"), "kinds": N_("Changes to send")}
 # What to send: everything, events, the events of a category, or a choice that only the API offers.
 EVERYTHING, EVENTS, OF_CATEGORY, AS_IS = "", "events", "category:", "as-is"
@@ -202,6 +204,7 @@ async def _show_page(
         is_confirmed=is_confirmed(console_request),
         confirm_path=f"{CONFIRM}?next={PATH}/{webhook_id}",
         kind_names=KIND_NAMES,
+        error_names=ERRORS,
         console_path=PREFIX,
         error=form_error(error) if error else None,
         errors=field_errors(error) if error else {},

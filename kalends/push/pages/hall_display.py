@@ -32,7 +32,8 @@ MAX_EVENTS: Final = 200
 MAX_BYTES: Final = 26_000
 ROW_BYTES: Final = 200  # bytes of markup per row, without the text
 UNKNOWN_DURATION: Final = timedelta(hours=1)  # of an event that ends when it starts
-STREAM_FIELDS: Final = "id,title,event_status,start_date,end_date,all_day,venue"
+# What the page shows of an event, as fields of the live list.
+SHOWN_FIELDS: Final = ("id", "title", "event_status", "start_date", "end_date", "all_day", "venue")
 OFF_STATUSES: Final = (CANCELLED, POSTPONED)
 
 
@@ -99,7 +100,8 @@ def _make_stream_url(page: PageContext) -> str:
     """Return the URL of the live list of today's events, with what the page shows of them."""
     base_url = page.request.state.stream_url
     dates = [("overlaps_from", "today"), ("overlaps_to", "today")]
-    query = urlencode([*page.links.stable_filters, *dates, ("per_page", "50"), ("_fields", STREAM_FIELDS)])
+    fields = ",".join(f"events.{name}" for name in SHOWN_FIELDS)
+    query = urlencode([*page.links.stable_filters, *dates, ("per_page", "50"), ("_fields", fields)])
     return f"{base_url.rstrip('/')}{page.request.canonical_prefix}/events?{query}" if base_url else ""
 
 
