@@ -4,12 +4,15 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from PIL import Image
 
+from tests.api.running_app import API_PATH, expect_json
 from tests.push.delivery_stand import DeliveryStand, Endpoint
 from tests.push.webhook_receiver import Answer
 from tests.soak import scaled, slowdown
@@ -83,6 +86,8 @@ def test_messages_arrive_within_seconds(
     delays = sorted(delay for endpoint in endpoints for delay in _read_delays(endpoint, written))
     p50, p99 = statistics.median(delays), delays[int(len(delays) * 0.99)]
     cpu = _read_cpu_seconds(worker.process.pid) - cpu_before
+    if trouble == "image jobs wait":
+        assert stand.sql("SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'make_sizes'")[0]["count"] > 100
     report(
         f"{len(written)} writes in {SECONDS} s, {len(endpoints)} endpoints, {trouble or 'no trouble'}: "
         f"p50 {p50:.2f} s, p99 {p99:.2f} s from commit to receipt; worker {cpu:.1f} s CPU"
@@ -93,11 +98,15 @@ def test_messages_arrive_within_seconds(
 
 
 def _add_image_jobs(stand: DeliveryStand) -> None:
-    """Fill the queue of images; each job reads an image that has no file."""
+    """Fill the queue of images: each job decodes the same large photo for another record."""
+    content = BytesIO()
+    Image.effect_noise((2400, 1600), 60).save(content, "JPEG")
+    headers = {"Content-Type": "image/jpeg", "Content-Disposition": 'attachment; filename="photo.jpg"'}
+    expect_json(stand.client.post(f"{API_PATH}/media", content=content.getvalue(), headers=headers), 201)
     stand.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
-        "SELECT 1, 1000000 + n, 0, lpad(to_hex(n), 64, '0') || '.png', 'png', 4000, 3000, 1 "
-        "FROM generate_series(1, %s) n",
+        "SELECT m.site_id, 1000000 + n, 0, m.url, m.extension, m.width, m.height, m.filesize "
+        "FROM media m, generate_series(1, %s) n",
         IMAGE_JOBS,
     )
     stand.sql(
