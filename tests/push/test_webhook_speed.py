@@ -4,15 +4,15 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from PIL import Image
 
-from tests.api.running_app import API_PATH, expect_json
+from tests.api.running_app import expect_json
+from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
+from tests.media.image_fixtures import make_image
 from tests.push.delivery_stand import DeliveryStand, Endpoint
 from tests.push.webhook_receiver import Answer
 from tests.soak import scaled, slowdown
@@ -99,10 +99,8 @@ def test_messages_arrive_within_seconds(
 
 def _add_image_jobs(stand: DeliveryStand) -> None:
     """Fill the queue of images: each job decodes the same large photo for another record."""
-    content = BytesIO()
-    Image.effect_noise((2400, 1600), 60).save(content, "JPEG")
-    headers = {"Content-Type": "image/jpeg", "Content-Disposition": 'attachment; filename="photo.jpg"'}
-    expect_json(stand.client.post(f"{API_PATH}/media", content=content.getvalue(), headers=headers), 201)
+    photo = {"file": ("photo.jpg", make_image(width=2400, height=1600))}
+    expect_json(stand.client.post(f"{EXTENSION_PATH}/media", files=photo), 201)
     stand.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
         "SELECT m.site_id, 1000000 + n, 0, m.url, m.extension, m.width, m.height, m.filesize "
