@@ -25,6 +25,9 @@ RATE = 20  # writes per second
 SECONDS = scaled(10, 60)
 ENDPOINTS = 10
 IMAGE_JOBS = 500
+BACKLOG = scaled(20_000, 1_000_000)  # changes
+CHANGES_PER_RECORD = scaled(20, 50)
+MAX_GROWTH = 20  # MB
 
 
 def test_idle_endpoints_cost_one_cheap_statement(database_url: str, report: Callable[[object], None]) -> None:
@@ -95,6 +98,39 @@ def test_messages_arrive_within_seconds(
     factor = slowdown()
     assert p50 < 1 * factor
     assert p99 < 5 * factor
+
+
+def test_backlog_needs_no_memory(idle_stand: DeliveryStand, report: Callable[[object], None]) -> None:
+    """Half of the endpoint's messages are delivered before the measurement, half after it."""
+    stand, records = idle_stand, BACKLOG // CHANGES_PER_RECORD
+    endpoint = stand.add_endpoint()
+    stand.sql(
+        "INSERT INTO tags (site_id, id, revision, name, name_folded, slug) "
+        "SELECT 1, n, %s + n, 'tag ' || n, 'tag ' || n, 'tag-' || n FROM generate_series(1, %s) n",
+        BACKLOG - records,
+        records,
+    )
+    stand.sql(
+        "INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, was_public) "
+        "SELECT 1, n, 'tags', 1 + (n - 1) %% %s, CASE WHEN n <= %s THEN 'create' ELSE 'update' END, "
+        """jsonb_build_object('name', 'tag ' || n), '{"name": "new"}', n > %s FROM generate_series(1, %s) n""",
+        *(records, records, records, BACKLOG),
+    )
+    stand.sql("UPDATE sites SET revision = %s, last_term_id = %s WHERE id = 1", BACKLOG, records)
+    worker, started = stand.start_worker(), time.monotonic()
+    endpoint.mailbox.wait_for(records // 2, 1200)
+    before = _read_memory(worker.process.pid)
+    endpoint.mailbox.wait_for(records, 1200)
+    growth, seconds = _read_memory(worker.process.pid) - before, time.monotonic() - started
+    report(f"{BACKLOG:,} changes of {records:,} records behind: {growth:+.1f} MB, {records / seconds:.0f} messages/s")
+    assert growth <= MAX_GROWTH
+    keys = [message.key for message in endpoint.mailbox.received]
+    assert sorted(set(keys)) == sorted(keys)
+
+
+def _read_memory(pid: int) -> float:
+    """Return the resident memory of a process in MB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _add_image_jobs(stand: DeliveryStand) -> None:
