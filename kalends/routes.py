@@ -17,9 +17,10 @@ from kalends.calendar.console import (
     quick_entry,
     today,
 )
+from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE
 from kalends.console import history_views, record_views, site_settings
 from kalends.console.console_request import ConsoleRoute
-from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, Router
+from kalends.http.router import Endpoint, Interface, Route, Router
 from kalends.imports import api as imports_api
 from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
 from kalends.imports.console import import_pages, source_pages

@@ -138,11 +138,11 @@ WEBHOOK_MESSAGES = Metric(
     ("outcome",),
 )  # fmt: skip
 WEBHOOKS = Metric(
-    "kalends_webhooks", "gauge", "worker", "Endpoints, by `state`: active, paused or disabled", ("state",)
+    "kalends_webhooks", "gauge", "server", "Endpoints, by `state`: active, paused or disabled", ("cell", "state")
 )
 OLDEST_UNDELIVERED = Metric(
-    "kalends_oldest_undelivered_change_seconds", "gauge", "worker",
-    "Age of the oldest change that an active endpoint has yet to receive; 0 if there is none",
+    "kalends_oldest_undelivered_change_seconds", "gauge", "server",
+    "Age of the oldest change that an active endpoint has yet to receive; 0 if there is none", ("cell",),
 )  # fmt: skip
 
 # Metrics that every server and worker exports.
@@ -154,15 +154,8 @@ METRICS: Final = (
 # Metrics exported only by servers with cells or a replica, by workers on machines with pgBackRest, and by
 # `kalends stream`.
 OPTIONAL_METRICS: Final = (
-    ROUTING,
-    DIRECTORY_UP,
-    MOVE_AGE,
-    REPLICA_READS,
-    REPLICA_LAG,
-    BACKUP_AGE,
-    STREAMS,
-    STREAM_RUNS,
-)
+    ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE, STREAMS, STREAM_RUNS,
+)  # fmt: skip
 
 
 @cache

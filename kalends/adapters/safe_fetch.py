@@ -203,13 +203,16 @@ class Fetcher:
             raise unreachable() from error
 
 
+PostError = Literal["", "unreachable", "timeout"]
+
+
 class PostResult(NamedTuple):
     """A response's status and time. Without a response, the status is 0 and `error` says why."""
 
     status: int
     milliseconds: int
     retry_after: int | None = None  # seconds
-    error: Literal["", "unreachable", "timeout"] = ""
+    error: PostError = ""
 
 
 class Session:
@@ -232,7 +235,8 @@ class Session:
             return PostResult(0, 0, error="unreachable")
         async with self._semaphore:
             start = time.monotonic()
-            status, retry_after, error = 0, None, ""
+            status, retry_after = 0, None
+            error: PostError = ""
             try:
                 async with asyncio.timeout(self._seconds):
                     status, retry_after = await self._send(headers, body)

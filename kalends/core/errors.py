@@ -382,7 +382,7 @@ def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
     )
 
 
-def not_acceptable(message: str | Message) -> ApiError:
+def not_acceptable(message: Message) -> ApiError:
     return ApiError(406, "rest_not_acceptable", message)
 
 
@@ -504,7 +504,7 @@ def webhook_not_found() -> ApiError:
 
 
 def too_many_webhooks(limit: int) -> ApiError:
-    message = Message("This site has {limit} webhook endpoints, the maximum; delete one first.", limit=limit)
+    message = Message("This site already has {limit} webhook endpoints, the maximum; delete one first.", limit=limit)
     return ApiError(409, "rest_too_many_webhooks", message)
 
 
@@ -512,7 +512,7 @@ def base_url_required() -> ApiError:
     return ApiError(
         409,
         "rest_base_url_required",
-        "Messages contain links, so set KALENDS_BASE_URL, or the `base_url` of the site, first.",
+        "Messages contain links: set the site’s `base_url` or KALENDS_BASE_URL first.",
     )
 
 

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from kalends.core import errors
+from kalends.core.messages import Message
 from kalends.http.request import ApiRequest, RequestContext
 
 STREAM_TYPE: Final = "text/event-stream"
@@ -24,7 +25,7 @@ def refuse_stream(context: RequestContext[Any] | None) -> None:
     if not isinstance(context, ApiRequest) or context.request.method not in ("GET", "HEAD"):
         return
     if accepts_only_stream(context.request.headers.get("accept", "")):
-        raise errors.not_acceptable("This address does not stream; send `Accept: application/json`.")
+        raise errors.not_acceptable(Message("This address does not stream; send `Accept: application/json`."))
 
 
 def _read_qualities(header: str) -> tuple[float, float]:

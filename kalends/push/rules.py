@@ -24,8 +24,6 @@ PAGE_RECORDS: Final = 100
 MAX_IN_FLIGHT: Final = 16  # requests to one endpoint
 MAX_RECORD_BYTES: Final = 20_000  # of a record in a message; a longer one is sent as its ID and address
 ID_LENGTH: Final = 12
-KINDS: Final = ("events", "venues", "organizers", "categories", "tags", "series")
-DEFAULT_KINDS: Final = KINDS[:-1]
 # Messages without a record: a test, and the request to synchronize from the beginning. The kinds of their pending
 # rows are the first parts of these types.
 TEST_TYPE: Final = "webhook.test"
@@ -33,7 +31,6 @@ RESET_TYPE: Final = "site.reset"
 TEST_KIND: Final = "webhook"
 RESET_KIND: Final = "site"
 
-CONNECT_SECONDS: Final = 4
 TOTAL_SECONDS: Final = 15
 ROTATION_PERIOD: Final = timedelta(hours=24)  # in which the previous secret still signs
 NOTICE_AFTER: Final = timedelta(hours=24)  # of failures

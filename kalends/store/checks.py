@@ -37,6 +37,7 @@ COUNT_OPEN_SITES: Final = """
     SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '')
     FROM sites s WHERE (to_jsonb(s) ->> 'submissions')::boolean
 """
+MEASURE_WEBHOOKS: Final = "SELECT active, paused, disabled, oldest_seconds FROM measure_webhooks()"
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
 READ_FACTS: Final = """
     SELECT current_setting('server_version_num')::int AS version_number, current_setting('server_version') AS version,
@@ -60,6 +61,17 @@ class DatabaseState:
     heartbeat_age: float | None
     open_sites: int = 0  # sites with a public form
     nameless_sites: int = 0  # those of them without a base URL
+    webhooks: "WebhookState | None" = None  # None in an earlier schema
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookState:
+    """Endpoints of all sites, and the age of the oldest change that an active one has yet to receive."""
+
+    active: int
+    paused: int
+    disabled: int
+    oldest_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,9 @@ async def read_state(database_url: str) -> DatabaseState:
         marks = await connection.fetch(FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
         counts = await connection.fetchrow(COUNT_OPEN_SITES)
-        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, *counts)
+        has_webhooks = await connection.fetchval("SELECT to_regprocedure('measure_webhooks()') IS NOT NULL")
+        webhooks = WebhookState(*await connection.fetchrow(MEASURE_WEBHOOKS)) if has_webhooks else None
+        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, counts[0], counts[1], webhooks)
 
 
 async def read_facts(database_url: str) -> ServerFacts:

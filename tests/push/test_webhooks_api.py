@@ -268,7 +268,7 @@ def test_endpoint_needs_a_base_url(start_app: StartApp) -> None:
         ({"name": " "}, "name", "non-empty"),
         ({"name": "x" * 101}, "name", "100"),
         ({"kinds": ["event"]}, "kinds", "one or more of"),
-        ({"kinds": ["venues"], "tags": ["jazz"]}, "kinds", "must be events"),
+        ({"kinds": ["venues"], "tags": ["jazz"]}, "kinds", "filters events"),
         ({"tags": ["no such tag"]}, "tags", "no such tag"),
         ({"categories": [99999]}, "categories", "99999"),
         ({"venue": ["x"]}, "venue", "integer"),
@@ -384,3 +384,12 @@ def test_read_only_password_changes_nothing(app: RunningApp, webhooks: WebhooksC
     finally:
         app.sql("UPDATE application_passwords SET read_only = false WHERE user_id = $1", administrator.id)
     assert before["rows"] == 0
+
+
+def test_endpoint_whose_filter_is_gone_can_be_paused(webhooks: WebhooksClient) -> None:
+    tag = webhooks.caller.create("tags", name="Short-lived")
+    created = webhooks.create(tags=["short-lived"])
+    webhooks.caller.trash("tags", tag["id"])
+    assert webhooks.change(created, state="paused")["tags"] == ["short-lived"]
+    assert_error(webhooks.request("PATCH", f"/{created['id']}", {"kinds": []}), 400, "rest_invalid_param", "tags")
+    assert webhooks.change(created, tags=[], state="active")["tags"] == []

@@ -39,7 +39,7 @@ SITE = ErrorCode(404, "rest_unknown_site", N_("No site is configured for the req
 NOT_FOUND = ErrorCode(404, "rest-*-not-found", N_("There is no such record."))
 IMPORT_NOT_FOUND = ErrorCode(404, "import_not_found", N_("There is no such source or run."))
 PROPOSAL_NOT_FOUND = ErrorCode(404, "proposal_not_found", N_("There is no such proposal."))
-WEBHOOK_NOT_FOUND = ErrorCode(404, "webhook_not_found", N_("There is no such endpoint or delivery."))
+WEBHOOK_NOT_FOUND = ErrorCode(404, "webhook_not_found", N_("There is no such webhook endpoint or delivery."))
 NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page number exceeds the number of pages."))
 METHOD = ErrorCode(
     405, "rest_method_not_allowed", N_("The path does not support the method; `Allow` lists the supported ones.")
@@ -71,9 +71,13 @@ PROPOSAL_CONFLICT = ErrorCode(
     N_("Others have changed the same fields; `data.conflicts` has all values. Send `choices` and `revision`."),
 )
 PROPOSAL_FINAL = ErrorCode(409, "rest_proposal_final", N_("The decision can no longer be undone."))
-TOO_MANY_WEBHOOKS = ErrorCode(409, "rest_too_many_webhooks", N_("The site has the maximum number of endpoints."))
+TOO_MANY_WEBHOOKS = ErrorCode(
+    409, "rest_too_many_webhooks", N_("The site has the maximum number of webhook endpoints.")
+)
 NO_BASE_URL = ErrorCode(
-    409, "rest_base_url_required", N_("The site has no URL for the links in messages; set it or `KALENDS_BASE_URL`.")
+    409,
+    "rest_base_url_required",
+    N_("Messages contain links, but neither the site’s `base_url` nor `KALENDS_BASE_URL` is set."),
 )
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
@@ -128,9 +132,9 @@ ERROR_CODES: Final = (
     MISSING, INVALID, JSON, FORM, HOST, HEADER, TERM_EXISTS, TOO_MANY, CREDENTIALS, SIGN_IN, FORBIDDEN,
     READ_ONLY, CROSS_SITE, NOT_ACCESSIBLE, NO_LONGER, PROTECTED, NO_ROUTE, NAMESPACE, SITE, NOT_FOUND,
     IMPORT_NOT_FOUND, PROPOSAL_NOT_FOUND, WEBHOOK_NOT_FOUND, NO_PAGE, METHOD, NOT_ACCEPTABLE, TIMEOUT, RUNNING,
-    OVERRIDES_LOST,
-    UNDO_CONFLICTS, SLOT_TAKEN, IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND, PROPOSAL_DECIDED,
-    PROPOSAL_CONFLICT, PROPOSAL_FINAL, TOO_MANY_WEBHOOKS, NO_BASE_URL, IN_USE, CONFLICT, IN_TRASH, SERIES_IN_TRASH,
+    OVERRIDES_LOST, UNDO_CONFLICTS, SLOT_TAKEN, IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND,
+    PROPOSAL_DECIDED, PROPOSAL_CONFLICT, PROPOSAL_FINAL, TOO_MANY_WEBHOOKS, NO_BASE_URL, IN_USE, CONFLICT,
+    IN_TRASH, SERIES_IN_TRASH,
     EXPIRED, PRECONDITION, TOO_LARGE, MEDIA_TYPE, HEAD, KEY_REUSED, VERSION_REQUIRED, TOO_MANY_ATTEMPTS,
     TOO_MANY_PROPOSALS, QUOTA, TOO_MANY_WRITES, TOO_MANY_STREAMS,
     INTERNAL_ERROR, BUSY, OUTCOME_UNKNOWN, FULL, *BATCH,
@@ -411,15 +415,15 @@ SUMMARIES: Final = {
     "decideImportRow": N_("Decide whether a row is an existing record or a new one"),
     "undoImport": N_("Plan to undo a run; the plan is a new run"),
     "discardImport": N_("Discard a plan"),
-    "listWebhooks": N_("List the endpoints of webhooks"),
-    "createWebhook": N_("Create an endpoint; only this response and that of a rotation contain the secret"),
-    "readWebhook": N_("Read an endpoint"),
-    "updateWebhook": N_("Change, pause or resume an endpoint; omitted fields stay unchanged"),
-    "deleteWebhook": N_("Delete an endpoint with its log"),
-    "listDeliveries": N_("List the last deliveries of an endpoint, the newest first"),
+    "listWebhooks": N_("List webhook endpoints"),
+    "createWebhook": N_("Create a webhook endpoint; its secret is shown only in this response"),
+    "readWebhook": N_("Read a webhook endpoint"),
+    "updateWebhook": N_("Change, pause or resume a webhook endpoint; omitted fields stay unchanged"),
+    "deleteWebhook": N_("Delete a webhook endpoint and its log"),
+    "listDeliveries": N_("List a webhook endpoint’s deliveries, newest first"),
     "testWebhook": N_("Send a test message"),
-    "rotateSecret": N_("Make a new secret; for 24 hours, the previous one signs as well"),
-    "replayWebhook": N_("Send again what has changed since a revision or a time, or one delivery"),
+    "rotateSecret": N_("Create a new secret; the previous one stays valid for 24 hours"),
+    "replayWebhook": N_("Send again what changed after a revision or a date, or the record of one delivery"),
     "runBatch": N_("Run several writes in one request"),
     "listChanges": N_("List changes since a revision"),
 }

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from kalends.api.api_request import raise_if_strict
 from kalends.calendar.kinds import KINDS
+from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE
 from kalends.calendar.operations.changes import list_changes
 from kalends.calendar.operations.record_verbs import list_records
 from kalends.core import errors
@@ -23,7 +24,7 @@ from kalends.http.auth import read_cookie
 from kalends.http.bodies import normalize_query, wants_envelope
 from kalends.http.cache import CachedResponse, TouchedTags, make_cached_response
 from kalends.http.request import ApiRequest, RequestContext
-from kalends.http.router import CALENDAR_NAMESPACE, Endpoint
+from kalends.http.router import Endpoint
 from kalends.push.api.event_stream import Mailbox
 from kalends.push.api.stream_messages import ListState, format_message
 from kalends.store.site_revisions import SiteRevision
@@ -33,6 +34,8 @@ Scope = MutableMapping[str, Any]
 
 # A list that is never cached is evaluated after each revision, and after this time.
 UNCACHED_INTERVAL: Final = timedelta(minutes=1)
+# Time to wait before a failed evaluation is tried again.
+RETRY_INTERVAL: Final = timedelta(seconds=5)
 # The request headers that the evaluation of a list depends on.
 KEPT_HEADERS: Final = frozenset(
     (b"host", b"authorization", b"cookie", b"accept-language", b"sec-fetch-site", b"origin", b"x-forwarded-for")
@@ -47,6 +50,7 @@ class Followed:
     host: str
     kind: str
     scope: Scope
+    language: str  # requested, or empty
     query: list[tuple[str, str]]
     site_id: int = 0
     user_id: int | None = None
@@ -79,6 +83,10 @@ class Followed:
         cached = make_cached_response(context, response)
         self.cached = replace(cached, body=b"", headers=[]) if cached is not None else None
         return self.update(response)
+
+    def fail(self, now: datetime) -> None:
+        """Evaluate it again after a while."""
+        self.has_more, self.run_at, self.retry_at = False, None, now + RETRY_INTERVAL
 
     def update(self, response: Response) -> bool:
         raise NotImplementedError
@@ -171,12 +179,12 @@ def read_followed(context: ApiRequest, endpoint: Endpoint) -> Followed:
     parts = (scope["scheme"], context.authority, scope["path"], scope["query_string"], language)
     rights = (request.headers.get("authorization", ""), read_cookie(request) if context.session_token else "")
     if endpoint.operation is not list_changes:
-        return LiveList((parts, rights), context.host, kind, scope, query.pairs)
+        return LiveList((parts, rights), context.host, kind, scope, language, query.pairs)
     pairs = query.pairs
     if last_id := request.headers.get("last-event-id", ""):
         pairs = [*[pair for pair in pairs if pair[0] != "since"], ("since", last_id)]
         scope["query_string"] = urlencode(pairs).encode()
-    return LiveChanges(object(), context.host, kind, scope, pairs)
+    return LiveChanges(object(), context.host, kind, scope, language, pairs)
 
 
 def _check_format(pairs: Iterable[tuple[str, str]], kind: str) -> None:

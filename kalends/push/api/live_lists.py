@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
 from starlette.requests import Request
@@ -21,6 +20,7 @@ from kalends.adapters import metrics
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, rate_limit_key
+from kalends.core.messages import Message
 from kalends.core.times import utc_now
 from kalends.http.accept import accepts_only_stream, prefers_stream
 from kalends.http.auth import record_use
@@ -39,8 +39,6 @@ log = logging.getLogger(__name__)
 INTERVAL: Final = 1.0
 # Seconds between comments to a client.
 COMMENT_INTERVAL: Final = 15
-# Time to wait before a failed evaluation is tried again.
-RETRY_INTERVAL: Final = timedelta(seconds=5)
 # Statuses after which a stream ends; after all others, its list is evaluated again.
 FINAL_STATUSES: Final = (401, 403, 404, 410)
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
@@ -91,14 +89,14 @@ class LiveLists:
         elif find_followed(context) is None or request.method not in ("GET", "HEAD", "OPTIONS"):
             raise errors.no_route()
         elif accepts_only_stream(header):
-            raise errors.not_acceptable("A stream needs the method GET.")
+            raise errors.not_acceptable(Message("A stream needs the method GET."))
 
     async def follow(self, context: ApiRequest) -> Response:
         """Respond with a stream: the present state, then every change of it."""
         endpoint = find_followed(context)
         if endpoint is None:
             raise errors.not_acceptable(
-                "Only lists and `changes` can be followed as a stream; send `Accept: application/json`."
+                Message("Only lists and `changes` can be followed as a stream; send `Accept: application/json`.")
             )
         if self._is_closed:
             raise errors.overloaded()
@@ -160,7 +158,6 @@ class LiveLists:
         followed = self._by_key.setdefault(asked.key, asked)
         with self._keeping(followed):
             if followed is asked:
-                self._take(followed.seats, LISTS, self._limits.lists, errors.overloaded())
                 followed.task = asyncio.create_task(self._run_first(followed))
                 followed.task.add_done_callback(_forget_error)
             if not followed.is_ready and followed.task is not None:
@@ -169,14 +166,15 @@ class LiveLists:
 
     async def _run_first(self, followed: Followed) -> None:
         try:
+            self._take(followed.seats, LISTS, self._limits.lists, errors.overloaded())
             await self._run(followed)
-            site_lists = ("lists", followed.site_id)
-            self._take(followed.seats, site_lists, self._limits.lists // 2, errors.overloaded())
+            self._take(followed.seats, (LISTS, followed.site_id), self._limits.lists // 2, errors.overloaded())
         except BaseException:
             self._forget(followed)
             raise
         followed.is_ready, followed.task = True, None
         self._by_host[followed.host].add(followed)
+        self._drop_if_unused(followed)  # The client may have left.
 
     @contextmanager
     def _keeping(self, followed: Followed) -> Iterator[None]:
@@ -233,7 +231,7 @@ class LiveLists:
         with suppress(ApiError):
             current = await state.sources.current_revision(host, ReadRequest(host, now, ""))
             for followed in list(self._by_host.get(host, ())):
-                if followed.task is None and await followed.is_outdated(state.touched_tags, current, now):
+                if await followed.is_outdated(state.touched_tags, current, now) and followed.task is None:
                     followed.task = asyncio.create_task(self._run_again(followed))
 
     async def _run(self, followed: Followed) -> None:
@@ -250,14 +248,12 @@ class LiveLists:
         try:
             await self._run(followed)
         except ApiError as error:
-            followed.has_more = False
             if error.status in FINAL_STATUSES:
                 self._end(followed, error)
-            else:
-                followed.retry_at = utc_now() + RETRY_INTERVAL
+            followed.fail(utc_now())
         except Exception as error:
-            followed.has_more, followed.retry_at = False, utc_now() + RETRY_INTERVAL
             log.error("fault", exc_info=error, extra={"fields": {"level": "error", "path": followed.scope["path"]}})
+            followed.fail(utc_now())
         finally:
             followed.task = None
         self._read_on(followed)
@@ -274,10 +270,10 @@ class LiveLists:
             followed.task = asyncio.create_task(wait_and_run())
 
     def _end(self, followed: Followed, error: ApiError) -> None:
-        followed.send(format_message("end", "", encode_json(error_body(error), "en")))
+        followed.send(format_message("end", "", encode_json(error_body(error), followed.language or "en")))
         for mailbox in followed.mailboxes:
             mailbox.close()
-        self._by_key.pop(followed.key, None)  # A new client gets the error.
+        self._by_key.pop(followed.key, None)  # New clients get the error.
 
     def close(self) -> None:
         """End all streams, and accept no more."""

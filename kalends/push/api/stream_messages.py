@@ -40,9 +40,9 @@ class ListState:
             record["id"]: orjson.dumps(record) for record in orjson.loads(response.body)[kind]
         }
         total, pages = int(response.headers["X-TEC-Total"]), int(response.headers["X-TEC-TotalPages"])
-        hashes = {record_id: _hash(encoded) for record_id, encoded in records.items()}
+        hashes = {record_id: hash_content(encoded) for record_id, encoded in records.items()}
         content = repr((kind, total, pages)).encode() + b"".join(hashes.values())
-        return cls(kind, revision, total, pages, hashes, urlsafe_b64encode(_hash(content)).decode()), records
+        return cls(kind, revision, total, pages, hashes, urlsafe_b64encode(hash_content(content)).decode()), records
 
     @property
     def message_id(self) -> str:
@@ -66,5 +66,5 @@ class ListState:
         return format_message(event, self.message_id, orjson.dumps(body))
 
 
-def _hash(content: bytes) -> bytes:
+def hash_content(content: bytes) -> bytes:
     return blake2b(content, digest_size=HASH_BYTES).digest()

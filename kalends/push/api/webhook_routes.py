@@ -15,7 +15,7 @@ from kalends.push.operations import endpoints
 
 GET: Final = ("GET",)
 POST: Final = ("POST",)
-PATH_ID: Final = (param("id", params.text(str), "The ID of the endpoint", required=True),)
+PATH_ID: Final = (param("id", params.text(str), "The ID of the webhook endpoint", required=True),)
 
 
 def _endpoint(
@@ -64,7 +64,7 @@ ROUTES: Final = (
 _TERMS: Final = array({"type": ["integer", "string"]})
 _MOMENTS: Final = {
     "created_utc": schemas.DATETIME,
-    "rotated_utc": nullable(schemas.DATETIME, N_("When the secret was changed last; null: never")),
+    "rotated_utc": nullable(schemas.DATETIME, N_("When the secret was last changed; null: never")),
     "failing_since_utc": nullable(schemas.DATETIME, N_("The first failure after the last success; null: none")),
     "disabled_utc": nullable(schemas.DATETIME, N_("When the endpoint was paused or disabled; null: it is active")),
 }
@@ -78,16 +78,20 @@ WEBHOOK: Final[dict[str, Schema]] = {
     **dict.fromkeys(("venue", "organizer"), array(ID)),
     "state": {"type": "string", "enum": list(endpoints.SHOWN_STATES)},
     "disabled_reason": {"type": "string", "enum": ["", "paused", "gone", "failing"]},
-    "owner": nullable(ID, N_("The account that receives notices; null: all administrators do")),
+    "owner": nullable(ID, N_("The account that receives notices; null: all administrators receive them")),
     "cursor": schemas.with_description(
         NON_NEGATIVE, N_("Every change up to this revision was delivered or given up")
     ),
-    "waiting": schemas.with_description(NON_NEGATIVE, N_("Records that are sent again after a failure")),
-    "given_up": schemas.with_description(NON_NEGATIVE, N_("Records that are not sent again until they change")),
+    "waiting": schemas.with_description(
+        NON_NEGATIVE, N_("Number of records that will be sent again after a failure")
+    ),
+    "given_up": schemas.with_description(
+        NON_NEGATIVE, N_("Number of records that were given up until their next change")
+    ),
     **_MOMENTS,
 }
 SECRET: Final = schemas.with_description(
-    TEXT, N_("The key of the signatures. A repetition with the same Idempotency-Key omits it.")
+    TEXT, N_("The key for verifying signatures; a repeated request with the same Idempotency-Key omits it")
 )
 DELIVERY: Final[dict[str, Schema]] = {
     "number": ID,

@@ -36,13 +36,15 @@ def read_url(value: str, limit: int = egress.MAX_URL_LENGTH) -> str:
     return url
 
 
-NAME: Final = param("name", params.text(read_name, allow_empty=False), "The name of the endpoint, for people")
+NAME: Final = param("name", params.text(read_name, allow_empty=False), "The endpoint’s name, which only people read")
 URL: Final = param("url", params.text(read_url, allow_empty=False), "Where to post messages: https on port 443")
 FILTERS: Final[tuple[Param, ...]] = (
-    param("categories", params.terms(allow_empty=True), "Only events in any of these categories; empty: no filter"),
-    param("tags", params.terms(allow_empty=True), "Only events with any of these tags; empty: no filter"),
-    param("venue", params.ids(allow_empty=True), "Only events at any of these venues; empty: no filter"),
-    param("organizer", params.ids(allow_empty=True), "Only events of any of these organizers; empty: no filter"),
+    param(
+        "categories", params.terms(allow_empty=True), "Only events in any of these categories; if empty, all events"
+    ),
+    param("tags", params.terms(allow_empty=True), "Only events with any of these tags; if empty, all events"),
+    param("venue", params.ids(allow_empty=True), "Only events at any of these venues; if empty, all events"),
+    param("organizer", params.ids(allow_empty=True), "Only events of any of these organizers; if empty, all events"),
 )
 CHANGES: Final[tuple[Param, ...]] = (
     NAME,
@@ -50,20 +52,24 @@ CHANGES: Final[tuple[Param, ...]] = (
     param(
         "kinds",
         params.several_of(*[kind.name for kind in LOGGED_KINDS], allow_empty=True),
-        "Only records of these kinds; empty: all except series, or events if there is a filter",
+        "Only records of these kinds; if empty, all except series, or events if there is a filter",
     ),
     *FILTERS,
-    param("thin", BOOLEAN, "Send the ID and the address of each record instead of the record itself"),
-    param("state", params.one_of(*STATES), "paused: nothing is sent; active also ends a suspension for failures"),
+    param("thin", BOOLEAN, "Send each record’s ID and address instead of the record"),
+    param(
+        "state",
+        params.one_of(*STATES),
+        "paused: nothing is sent; active: resume, also after the endpoint was disabled",
+    ),
 )
 NEW: Final = tuple(replace(row, required=row.name in ("name", "url")) for row in CHANGES if row.name != "state")
 BEFORE: Final = param("before", params.integer(minimum=1), "Only deliveries before this number, or a `next_before`")
 PER_PAGE: Final = param(
     "per_page", params.integer(minimum=1, maximum=100), "Maximum number of deliveries", default=SHOWN_DELIVERIES
 )
-SINCE: Final = param("since", params.integer(), "Send everything that has changed after this revision")
-DATE: Final = param("date", DATE_TIME, "Send everything that has changed since this time")
-DELIVERY: Final = param("delivery", params.integer(minimum=1), "Send the record of this delivery, by its number")
+SINCE: Final = param("since", params.integer(), "Send everything that changed after this revision")
+DATE: Final = param("date", DATE_TIME, "Send everything that changed after this date")
+DELIVERY: Final = param("delivery", params.integer(minimum=1), "Send the record of the delivery with this number")
 REPLAY: Final = (SINCE, DATE, DELIVERY)
 
 
@@ -85,7 +91,7 @@ async def create_webhook(_: Kind | None, context: OperationContext) -> Outcome:
         raise errors.base_url_required()
     if await webhook_tables.count_webhooks(tx) >= rules.MAX_WEBHOOKS:
         raise errors.too_many_webhooks(rules.MAX_WEBHOOKS)
-    await _check(context, context.values)
+    await _check(context, context.values, context.values)
     webhook_id = rules.new_webhook_id()
     columns = _to_columns(context.values)
     columns |= {"id": webhook_id, "owner_id": context.actor.user_id, "created_at": tx.now}
@@ -98,18 +104,20 @@ async def update_webhook(_: Kind | None, context: OperationContext) -> Outcome:
     """Change an endpoint. Another URL, like an end of a pause, is tried at once."""
     tx, row, values = context.transaction, await fetch_webhook(context), context.values
     webhook_id = row["id"]
-    await _check(context, {**_read_settings(row), **values})
+    await _check(context, {**_read_settings(row), **values}, values)
     columns = _to_columns({**webhook_tables.decode_filter(row), **values})
     state, is_active = values.get("state"), row["disabled_at"] is None
+    follow_up = None if values.get("url", row["url"]) == row["url"] else webhook_tables.hasten_consumer
     if state == "paused" and is_active:
         columns |= {"disabled_at": tx.now, "disabled_reason": "paused"}
-        await webhook_tables.stop_consumer(tx, webhook_id)
+        follow_up = webhook_tables.stop_consumer
     elif state == "active" and not is_active:
         columns |= {"disabled_at": None, "disabled_reason": "", "failing_since": None, "notified_at": None}
-        await webhook_tables.wake_consumer(tx, webhook_id)
-    elif values.get("url", row["url"]) != row["url"]:
-        await webhook_tables.hasten_consumer(tx, webhook_id)
+        follow_up = webhook_tables.wake_consumer
+    # Delivery locks the endpoint before its consumer, too.
     await webhook_tables.change_webhook(tx, webhook_id, columns)
+    if follow_up is not None:
+        await follow_up(tx, webhook_id)
     return Outcome(serialize_webhook(await fetch_webhook(context)))
 
 
@@ -143,7 +151,7 @@ async def replay(_: Kind | None, context: OperationContext) -> Outcome:
     if len(given := [option.name for option in REPLAY if option.name in values]) != 1:
         names = ", ".join(option.name for option in REPLAY)
         raise errors.invalid(
-            given[-1] if given else SINCE.name, "must be sent as the only one of {names}.", names=names
+            given[-1] if given else SINCE.name, "must be the only one of {names} in the request.", names=names
         )
     if DELIVERY.name in values:
         delivery = await webhook_tables.find_delivery(tx, row["id"], values[DELIVERY.name])
@@ -215,15 +223,21 @@ def _require_administrator(context: OperationContext) -> None:
     permissions.require_role(context.actor, permissions.ADMINISTRATOR)
 
 
-async def _check(context: OperationContext, values: Mapping[str, Any]) -> None:
-    """Check what depends on the site and the server: the host, and the records of the filter."""
-    try:
-        rules.check_url(values["url"], context.allowed_networks)
-    except InvalidValue as error:
-        raise errors.invalid_params({"url": errors.for_param("url", error.message)}) from None
+async def _check(context: OperationContext, values: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
+    """Check what depends on the site and the server: the host, and the records of the filter.
+
+    What the request does not contain may have become invalid: an endpoint can always be paused, for example.
+    """
+    if "url" in sent:
+        try:
+            rules.check_url(values["url"], context.allowed_networks)
+        except InvalidValue as error:
+            raise errors.invalid_params({"url": errors.for_param("url", error.message)}) from None
+    if sent.keys().isdisjoint({"kinds", *LINK_FILTERS}):
+        return
     given = {name: values[name] for name in LINK_FILTERS if values.get(name)}
     if given and set(values.get("kinds", ())) - {EVENTS.name}:
-        raise errors.invalid("kinds", "must be events, because the endpoint has a filter of events.")
+        raise errors.invalid("kinds", "must be empty or events, because the endpoint filters events.")
     await link_clauses(build_list_query(EVENTS, replace(context, values=given)))
 
 

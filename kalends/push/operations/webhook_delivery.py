@@ -8,25 +8,32 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, LiteralString
 
 from kalends.adapters import metrics
 from kalends.adapters.safe_fetch import Fetcher, PostResult, Session
+from kalends.core.errors import ApiError
 from kalends.core.times import utc_now
 from kalends.push import rules
 from kalends.push.operations.webhook_messages import Message, MessagePage, PublicUrls, read_page
-from kalends.push.storage import delivery_tables, log_consumers
+from kalends.push.storage import delivery_tables, log_consumers, webhook_tables
 from kalends.push.storage.delivery_tables import Delivery, Pending, RecordKey, Webhook
 from kalends.push.storage.log_consumers import Lease, Position
 from kalends.store.database import Database, Transaction
 from kalends.store.job_queue import Task, enqueue
+from kalends.store.sites import Site
 
 # A page ends early after this time, so that little is sent twice after a crash.
 PAGE_SECONDS: Final = 20.0
 MAX_REQUESTS: Final = 256  # of one process at a time
+# Database connections of one process for deliveries. Jobs share the pool.
+MAX_CONNECTIONS: Final = 3
+# Attempts to record a page while the database is unavailable. Without a record, the page would be sent again.
+MAX_RECORDINGS: Final = 5
 
 Notice = Literal["failing", "disabled", "gone"]
 
@@ -59,6 +66,39 @@ class SentPage:
         return self.effects["waits"] > 0 and self.effects["delivered"] == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One page on its way to an endpoint."""
+
+    lease: Lease
+    webhook: Webhook
+    position: Position
+    page: MessagePage
+    sent: SentPage
+
+    @property
+    def cursor(self) -> int:
+        """Return the revision up to which every change was sent. If the endpoint is down, the page is repeated."""
+        if self.sent.is_refused:
+            return self.position.cursor
+        unsent = [message.revision for message in self.sent.unsent if not message.is_retry]
+        return unsent[0] - 1 if unsent else self.page.cursor
+
+    @property
+    def settled(self) -> list[RecordKey]:
+        """Return the pending records that are delivered, or have nothing left to say."""
+        delivered = [attempt.message.pending for attempt in self.sent.attempts if attempt.effect == "delivered"]
+        return [*self.page.dropped, *[pending.key for pending in delivered if pending.is_stored]]
+
+    def plan_retries(self, now: datetime) -> list[Pending]:
+        failed = [attempt for attempt in self.sent.attempts if attempt.effect in ("failed", "waits")]
+        return [] if self.sent.is_refused else [_plan_retry(attempt, now) for attempt in failed]
+
+    def plan_wait(self, waits: int, now: datetime) -> datetime:
+        demanded = [attempt.result.retry_after for attempt in self.sent.attempts]
+        return rules.plan_wait(waits, now, max((each for each in demanded if each is not None), default=None))
+
+
 class WebhookDelivery:
     """The follower's handler of webhooks."""
 
@@ -66,12 +106,18 @@ class WebhookDelivery:
         self._database = database
         self._fetcher = fetcher
         self._urls = urls
+        self._connections = asyncio.Semaphore(MAX_CONNECTIONS)
+
+    @asynccontextmanager
+    async def _transaction(self, lease: Lease, *, writing: bool) -> AsyncIterator[Transaction]:
+        async with self._connections, self._database.transaction(lease.site_id, utc_now(), writing=writing) as tx:
+            yield tx
 
     async def handle(self, lease: Lease) -> bool:
         """Deliver pages until nothing is due or the endpoint has to wait."""
         goes_on = True
         while goes_on:
-            async with self._database.transaction(lease.site_id, utc_now(), writing=False) as tx:
+            async with self._transaction(lease, writing=False) as tx:
                 position = await log_consumers.read_position(tx, lease)
                 webhook = await delivery_tables.find_webhook(tx, lease.name)
                 if webhook is None:
@@ -83,75 +129,72 @@ class WebhookDelivery:
                 continue
             sent = SentPage()
             if page.messages:
-                secrets = rules.derive_valid_secrets(
-                    *(tx.site.secret, tx.site.id, webhook.id, webhook.generation),
-                    rotated_at=webhook.rotated_at,
-                    now=utc_now(),
-                )
                 async with self._fetcher.open_session(webhook.url) as session:
-                    sent = await send_page(session, secrets, page.messages)
-            goes_on = await self._record(lease, webhook, position, page, sent)
+                    sent = await send_page(session, _find_secrets(tx.site, webhook), page.messages)
+            goes_on = await self._record_surely(Round(lease, webhook, position, page, sent))
         return True
+
+    async def _record_surely(self, done: Round) -> bool:
+        for number in range(1, MAX_RECORDINGS + 1):
+            try:
+                return await self._record(done)
+            except ApiError as error:
+                if error.status != 503 or number == MAX_RECORDINGS:
+                    raise
+                await asyncio.sleep(number)
+        raise AssertionError("the last attempt returns or raises")
 
     async def _reset(self, lease: Lease, webhook: Webhook) -> None:
         """Continue at the current revision, after a message that tells the receiver to synchronize again."""
-        async with self._database.transaction(lease.site_id, utc_now(), writing=True) as tx:
+        async with self._transaction(lease, writing=True) as tx:
             reset = Pending(rules.RESET_KIND, 0, tx.site.revision, next_attempt_at=tx.now)
             await delivery_tables.reset_pending(tx, webhook.id, reset)
             await log_consumers.advance(tx, lease, tx.site.revision, due_at=tx.now)
 
-    async def _record(
-        self, lease: Lease, webhook: Webhook, position: Position, page: MessagePage, sent: SentPage
-    ) -> bool:
+    async def _record(self, done: Round) -> bool:
         """Store the outcome of a page; return whether to go on. Otherwise the lease is released.
 
-        Locks are taken in the order in which the management of endpoints takes them: endpoint, records, consumer.
+        Locks are taken in the same order as by the management of endpoints: endpoint, records, consumer.
         """
-        async with self._database.transaction(lease.site_id, utc_now(), writing=True) as tx:
+        webhook, sent = done.webhook, done.sent
+        async with self._transaction(done.lease, writing=True) as tx:
             if sent.attempts:
                 await delivery_tables.log_deliveries(tx, webhook.id, [_make_entry(entry) for entry in sent.attempts])
             health = assess_health(webhook, sent, tx.now)
             await _store_health(tx, webhook, health)
-            if not sent.is_refused:
-                await delivery_tables.store_pending(tx, webhook.id, _plan_retries(sent, tx.now))
-                await delivery_tables.delete_pending(tx, webhook.id, _find_settled(page, sent))
+            await delivery_tables.store_pending(tx, webhook.id, done.plan_retries(tx.now))
+            await delivery_tables.delete_pending(tx, webhook.id, done.settled)
+            goes_on = not health.disabled_reason and await _advance(tx, done, health.due_at)
             if health.disabled_reason:
-                await delivery_tables.disable(tx, webhook.id, health.disabled_reason)
-                goes_on = False
-            else:
-                goes_on = await self._advance(tx, lease, webhook.id, position, page, sent, health.due_at)
+                await webhook_tables.stop_consumer(tx, webhook.id)
         for effect, number in sent.effects.items():
             metrics.find_series(metrics.WEBHOOK_MESSAGES, effect).inc(number)
         return goes_on
 
-    async def _advance(
-        self,
-        tx: Transaction,
-        lease: Lease,
-        webhook_id: str,
-        position: Position,
-        page: MessagePage,
-        sent: SentPage,
-        check_at: datetime | None,
-    ) -> bool:
-        waiting, _, retry_at = await delivery_tables.measure_pending(tx, webhook_id)
-        waits = 0 if sent.effects["delivered"] else position.waits
-        not_before: datetime | None = None
-        if sent.is_refused or waiting >= rules.MAX_PENDING:
-            waits += 1
-            demanded = [entry.result.retry_after for entry in sent.attempts if entry.result.retry_after is not None]
-            not_before = rules.plan_wait(waits, tx.now, max(demanded, default=None))
-        goes_on = not_before is None and (page.has_more or bool(sent.unsent))
-        await log_consumers.advance(
-            tx,
-            lease,
-            position.cursor if sent.is_refused else _find_cursor(page, sent),
-            waits=waits,
-            not_before=not_before,
-            due_at=min((moment for moment in (retry_at, check_at) if moment is not None), default=None),
-            release=not goes_on,
-        )
-        return goes_on
+
+async def _advance(tx: Transaction, done: Round, check_at: datetime | None) -> bool:
+    """Move the cursor, plan when to look again, and return whether more is due now."""
+    waiting, _, retry_at = await delivery_tables.measure_pending(tx, done.webhook.id)
+    must_wait = done.sent.is_refused or waiting >= rules.MAX_PENDING
+    waits = (0 if done.sent.effects["delivered"] else done.position.waits) + must_wait
+    goes_on = not must_wait and (done.page.has_more or bool(done.sent.unsent))
+    await log_consumers.advance(
+        tx,
+        done.lease,
+        done.cursor,
+        waits=waits,
+        not_before=done.plan_wait(waits, tx.now) if must_wait else None,
+        due_at=min((moment for moment in (retry_at, check_at) if moment is not None), default=None),
+        release=not goes_on,
+    )
+    return goes_on
+
+
+def _find_secrets(site: Site, webhook: Webhook) -> list[str]:
+    now = utc_now()
+    return rules.derive_valid_secrets(
+        site.secret, site.id, webhook.id, webhook.generation, rotated_at=webhook.rotated_at, now=now
+    )
 
 
 async def send_page(session: Session, secrets: Sequence[str], messages: Sequence[Message]) -> SentPage:
@@ -204,30 +247,14 @@ def _make_entry(attempt: Attempt) -> Delivery:
     )
 
 
-def _find_cursor(page: MessagePage, sent: SentPage) -> int:
-    """Return the revision up to which every change was sent."""
-    unsent = [message.revision for message in sent.unsent if not message.is_retry]
-    return unsent[0] - 1 if unsent else page.cursor
-
-
-def _plan_retries(sent: SentPage, now: datetime) -> list[Pending]:
-    failed = [attempt for attempt in sent.attempts if attempt.effect in ("failed", "waits")]
-    return [
-        replace(
-            attempt.message.pending,
-            attempts=(attempts := attempt.message.pending.attempts + 1),
-            next_attempt_at=rules.plan_retry(attempts, now, random.uniform(-1, 1)),
-            status=attempt.result.status,
-            error=attempt.result.error,
-        )
-        for attempt in failed
-    ]
-
-
-def _find_settled(page: MessagePage, sent: SentPage) -> list[RecordKey]:
-    """Return the pending records that are delivered, or have nothing left to say."""
-    delivered = [attempt.message.pending for attempt in sent.attempts if attempt.effect == "delivered"]
-    return [*page.dropped, *[pending.key for pending in delivered if pending.is_stored]]
+def _plan_retry(attempt: Attempt, now: datetime) -> Pending:
+    pending, result = attempt.message.pending, attempt.result
+    attempts = pending.attempts + 1
+    spread = random.uniform(-1, 1)  # noqa: S311 - no secret depends on it
+    next_attempt_at = rules.plan_retry(attempts, now, spread)
+    return replace(
+        pending, attempts=attempts, next_attempt_at=next_attempt_at, status=result.status, error=result.error
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +269,7 @@ class Health:
 
 
 def assess_health(webhook: Webhook, sent: SentPage, now: datetime) -> Health:
-    """Return an endpoint's state after these attempts. Its owner gets a notice after a day and when it is disabled."""
+    """Return an endpoint's state after these attempts; its owner gets a notice after a day and at the end."""
     failing_since, notified_at = webhook.failing_since, webhook.notified_at
     for attempt in sent.attempts:
         if attempt.effect == "delivered":
@@ -262,7 +289,12 @@ def assess_health(webhook: Webhook, sent: SentPage, now: datetime) -> Health:
 
 
 async def _store_health(tx: Transaction, webhook: Webhook, health: Health) -> None:
+    columns: dict[LiteralString, object] = {}
     if (health.failing_since, health.notified_at) != (webhook.failing_since, webhook.notified_at):
-        await delivery_tables.set_failing(tx, webhook.id, health.failing_since, health.notified_at)
+        columns |= {"failing_since": health.failing_since, "notified_at": health.notified_at}
+    if health.disabled_reason:
+        columns |= {"disabled_at": tx.now, "disabled_reason": health.disabled_reason}
+    if columns:
+        await webhook_tables.change_webhook(tx, webhook.id, columns)
     if health.notice is not None:
         await enqueue(tx, Task.SEND_WEBHOOK_NOTICE, {"webhook_id": webhook.id, "notice": health.notice})

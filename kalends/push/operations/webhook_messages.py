@@ -10,7 +10,7 @@ from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.event_list import link_clauses
 from kalends.calendar.kinds.events import EVENTS
-from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, EXTENSION_PATH, JsonObject, LinkCondition
+from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, CALENDAR_NAMESPACE, JsonObject, LinkCondition
 from kalends.calendar.operations.changes import LINK_FILTERS, load_visible, read_changes, select_kinds
 from kalends.calendar.operations.record_history import INTERNAL_COLUMNS, param_name
 from kalends.calendar.operations.record_verbs import build_list_query
@@ -35,7 +35,7 @@ class PublicUrls:
     """Where the server's readers find records. A site's base URL takes precedence."""
 
     base_url: str
-    api_path: str
+    api_root: str
     media_url: str = ""  # empty: below the base URL
 
 
@@ -51,7 +51,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """Messages in the order in which to send them: retries, then changed records by revision."""
+    """Messages in the order in which to send them: changed records by revision, then retries.
+
+    If retries came first, records that an endpoint cannot handle would make it look as if it were down.
+    """
 
     messages: Sequence[Message] = ()
     dropped: Sequence[RecordKey] = ()  # pending records without anything left to say
@@ -68,23 +71,24 @@ async def read_page(tx: Transaction, webhook: Webhook, position: Position, urls:
     writer = _MessageWriter(context, webhook, handled)
     retried = [pending for pending in due if pending.kind not in SPECIAL_TYPES]
     rows = await history_tables.find_changed_records(tx, [pending.key for pending in retried]) if retried else []
-    messages = [writer.write_special(pending) for pending in due if pending.kind in SPECIAL_TYPES]
-    messages += await writer.write_all(rows, await load_visible(context, rows), {p.key: p for p in retried})
-    sent = {message.pending.key for message in messages}
+    special = [writer.write_special(pending) for pending in due if pending.kind in SPECIAL_TYPES]
+    retries = await writer.write_all(rows, await load_visible(context, rows), {p.key: p for p in retried})
+    sent = {message.pending.key for message in (*special, *retries)}
     dropped = [pending.key for pending in due if pending.key not in sent]
     if waiting >= MAX_PENDING:
-        return MessagePage(messages, dropped, position.cursor, has_more=False)
+        return MessagePage([*special, *retries], dropped, position.cursor)
     kinds = list(webhook.kinds) if webhook.kinds else select_kinds(context.values)
     page = await read_changes(context, position.cursor, position.cursor, kinds, PAGE_RECORDS)
     known = await delivery_tables.find_pending(tx, webhook.id, [(row["kind"], row["id"]) for row in page.rows])
     # A record that is tried again anyway is left to its pending row; one that was given up starts again.
-    starts = {key: Pending(*key, position.cursor) for row in page.rows if (key := (row["kind"], row["id"]))}
+    starts = {(row["kind"], row["id"]): Pending(row["kind"], row["id"], position.cursor) for row in page.rows}
     starts |= {key: replace(pending, attempts=0) for key, pending in known.items()}
-    fresh = [row for row in page.rows if starts[row["kind"], row["id"]].next_attempt_at is None]
-    starts = {(row["kind"], row["id"]): starts[row["kind"], row["id"]] for row in fresh}
+    starts = {key: pending for key, pending in starts.items() if pending.next_attempt_at is None}
+    fresh = [row for row in page.rows if (row["kind"], row["id"]) in starts]
     changed = await writer.write_all(fresh, page.records, starts, is_retry=False)
     cursor = page.rows[-1]["revision"] if page.has_more else tx.site.revision
-    return MessagePage([*messages, *changed], dropped, cursor, page.has_more or len(due) == PAGE_RECORDS)
+    messages = [*special, *changed, *retries]
+    return MessagePage(messages, dropped, cursor, page.has_more or len(due) == PAGE_RECORDS)
 
 
 def _make_context(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> OperationContext:
@@ -93,8 +97,8 @@ def _make_context(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> Operat
         transaction=tx,
         actor=ANONYMOUS_ACTOR,
         base_url=base_url,
-        api_url=base_url + urls.api_path,
-        extension_url=base_url + EXTENSION_PATH,
+        api_url=f"{base_url}{urls.api_root}/{CALENDAR_NAMESPACE}",
+        extension_url=f"{base_url}{urls.api_root}/kalends/v1",
         media_url=urls.media_url or f"{base_url}/media",
         # With a revision, a filter by a deleted record matches nothing instead of being an error.
         values={**webhook.filter, "since": (1, None)},
@@ -124,7 +128,7 @@ class _MessageWriter:
         *,
         is_retry: bool = True,
     ) -> list[Message]:
-        """Write the messages of changed records. `starts` has the revision after which each record's changes count."""
+        """Write the messages of changed records. `starts` says after which revision each record's changes count."""
         if not rows:
             return []
         changes = await history_tables.find_net_changes(

@@ -8,8 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kalends.push.rules import MAX_DELIVERIES
-from kalends.store import Row
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 type RecordKey = tuple[str, int]  # kind and ID
@@ -68,8 +67,8 @@ COLUMNS: Final = (
     "sent_at", "message_id", "type", "kind", "record_id", "revision", "attempt", "status", "error", "milliseconds",
 )  # fmt: skip
 READ_PENDING: Final = (
-    "SELECT kind, record_id, since, attempts, next_attempt_at, coalesce(last_status, 0) AS status, last_error AS error"
-    " FROM webhook_pending WHERE site_id = ? AND webhook_id = ? AND"
+    "SELECT kind, record_id, since, attempts, next_attempt_at, coalesce(last_status, 0) AS status, "
+    "last_error AS error FROM webhook_pending WHERE site_id = ? AND webhook_id = ? AND"
 )
 
 
@@ -128,7 +127,7 @@ async def store_pending(tx: Transaction, webhook_id: str, rows: Sequence[Pending
             """
             INSERT INTO webhook_pending
                 (site_id, webhook_id, kind, record_id, since, attempts, next_attempt_at, last_status, last_error)
-            SELECT ?, ?, p.kind, p.record_id, p.since, p.attempts, p.at, nullif(p.status, 0), p.error
+            SELECT ?::bigint, ?::text, p.kind, p.record_id, p.since, p.attempts, p.at, nullif(p.status, 0), p.error
             FROM unnest(?::text[], ?::bigint[], ?::bigint[], ?::int[], ?::timestamptz[], ?::int[], ?::text[])
                 AS p (kind, record_id, since, attempts, at, status, error)
             ON CONFLICT (site_id, webhook_id, kind, record_id) DO UPDATE SET attempts = excluded.attempts,
@@ -174,7 +173,8 @@ async def log_deliveries(tx: Transaction, webhook_id: str, deliveries: Sequence[
         Sql(
             """
             WITH counted AS (
-                UPDATE webhooks SET sent = sent + ? WHERE site_id = ? AND id = ? RETURNING site_id, id, sent - ? AS first
+                UPDATE webhooks SET sent = sent + ? WHERE site_id = ? AND id = ?
+                RETURNING site_id, id, sent - ? AS first
             ), old AS (
                 DELETE FROM webhook_deliveries d USING counted c
                 WHERE d.site_id = c.site_id AND d.webhook_id = c.id AND d.number <= c.first + ? - ?
@@ -191,37 +191,3 @@ async def log_deliveries(tx: Transaction, webhook_id: str, deliveries: Sequence[
             *columns,
         )
     )
-
-
-async def set_failing(
-    tx: Transaction, webhook_id: str, failing_since: datetime | None, notified_at: datetime | None
-) -> None:
-    await tx.execute(
-        Sql(
-            "UPDATE webhooks SET failing_since = ?, notified_at = ? WHERE site_id = ? AND id = ?",
-            *(failing_since, notified_at, tx.site.id, webhook_id),
-        )
-    )
-
-
-async def disable(tx: Transaction, webhook_id: str, reason: str) -> None:
-    """Disable an endpoint; its consumer waits until someone enables it again."""
-    await tx.execute(
-        Sql(
-            "UPDATE webhooks SET disabled_at = ?, disabled_reason = ? WHERE site_id = ? AND id = ?",
-            *(tx.now, reason, tx.site.id, webhook_id),
-        )
-    )
-    await tx.execute(
-        Sql(
-            """UPDATE log_consumers SET not_before = 'infinity', lease = NULL, lease_until = NULL
-                WHERE site_id = ? AND consumer = ?""",
-            *(tx.site.id, f"webhook:{webhook_id}"),
-        )
-    )
-
-
-async def measure_webhooks(database: Database) -> Row:
-    """Count the endpoints of all sites by state, and measure the age of the oldest undelivered change."""
-    (row,) = await database.fetch_unscoped(Sql("SELECT * FROM measure_webhooks()"))
-    return row

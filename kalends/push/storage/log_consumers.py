@@ -78,7 +78,8 @@ async def advance(
 ) -> None:
     """Store the cursor, until when the consumer waits, and when work is due even without a change."""
     update = Sql(
-        "UPDATE log_consumers SET cursor = ?, waits = ?, not_before = coalesce(?, '-infinity'), due_at = ?",
+        "UPDATE log_consumers SET cursor = ?, waits = ?, not_before = coalesce(?::timestamptz, '-infinity'), "
+        "due_at = ?",
         *(cursor, waits, not_before, due_at),
     )
     await _update(tx, lease, update + Sql(", lease = NULL, lease_until = NULL WHERE" if release else "WHERE"))

@@ -80,8 +80,8 @@ async def change_webhook(tx: Transaction, webhook_id: str, columns: Columns) -> 
 async def remove_webhook(tx: Transaction, webhook_id: str) -> None:
     """Delete an endpoint with its log. A page that is being sent loses its lease."""
     consumer = name_consumer(webhook_id)
-    await tx.execute(Sql("DELETE FROM log_consumers WHERE site_id = ? AND consumer = ?", tx.site.id, consumer))
     await tx.execute(Sql("DELETE FROM webhooks WHERE site_id = ? AND id = ?", tx.site.id, webhook_id))
+    await tx.execute(Sql("DELETE FROM log_consumers WHERE site_id = ? AND consumer = ?", tx.site.id, consumer))
 
 
 async def count_replay(tx: Transaction, webhook_id: str) -> None:

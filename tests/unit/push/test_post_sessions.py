@@ -9,9 +9,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+import httpcore
 import pytest
 
-from kalends.adapters.safe_fetch import Fetcher, PostResult, read_retry_after, resolve_host
+from kalends.adapters.safe_fetch import Fetcher, PinnedBackend, PostResult, read_retry_after, resolve_host
 from kalends.core.egress import IpAddress, read_allowed_network
 from tests.media.image_fixtures import start_listener
 from tests.media.ssrf_attempts import HOSTILE_HOSTS, HOSTILE_NAMES
@@ -166,10 +167,26 @@ async def test_name_that_rebinds_is_pinned_for_a_session_and_then_refused(receiv
 
 
 @pytest.mark.parametrize(
-    "url", ["http://public.test/", "http://public.test:443/", "https://public.test:8443/", "https://public.test:80/"]
+    ("url", "attempts"),
+    [
+        ("https://public.test/", 1),
+        *((f"http://public.test{port}/", 0) for port in ("", ":443", ":8080")),
+        *((f"https://public.test:{port}/", 0) for port in (80, 8443)),
+    ],
 )
-async def test_public_server_gets_nothing_without_https_on_port_443(receiver: Receiver, url: str) -> None:
-    assert await receiver.post(url) == UNREACHABLE
+async def test_public_server_gets_nothing_without_https_on_port_443(
+    receiver: Receiver, url: str, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contacted: list[str] = []
+
+    async def refuse(_: PinnedBackend, host: str, port: int, *__: object, **___: object) -> None:
+        """Stand in for the Internet, which tests do not contact."""
+        contacted.append(f"{host}:{port}")
+        raise httpcore.ConnectError
+
+    monkeypatch.setattr(PinnedBackend, "connect_tcp", refuse)
+    result = await receiver.post(url)
+    assert (result.status, result.error, len(contacted)) == (0, "unreachable", attempts)
 
 
 async def test_redirect_is_a_result_and_not_followed(receiver: Receiver) -> None:

@@ -93,16 +93,16 @@ COMMENT ON INDEX webhook_pending_due IS 'worker: the next retries of an endpoint
 CREATE OR REPLACE FUNCTION take_log_consumers(token uuid, seconds double precision, most integer)
 RETURNS TABLE (site_id bigint, consumer text)
 LANGUAGE sql VOLATILE SECURITY DEFINER AS $$
-    UPDATE log_consumers taken SET lease = token, lease_until = now() + make_interval(secs => seconds)
-    FROM (
+    WITH due AS MATERIALIZED (
         -- A subquery looks up only sites with consumers; a join might read all sites.
         SELECT c.site_id, c.consumer FROM log_consumers c
         WHERE c.not_before <= now() AND (c.lease_until IS NULL OR c.lease_until <= now())
             AND (c.due_at <= now() OR c.cursor < (SELECT s.revision FROM sites s WHERE s.id = c.site_id))
             AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = c.site_id)
         ORDER BY random() LIMIT most FOR UPDATE OF c SKIP LOCKED
-    ) due
-    WHERE taken.site_id = due.site_id AND taken.consumer = due.consumer
+    )
+    UPDATE log_consumers taken SET lease = token, lease_until = now() + make_interval(secs => seconds)
+    FROM due WHERE taken.site_id = due.site_id AND taken.consumer = due.consumer
     RETURNING taken.site_id, taken.consumer
 $$;
 

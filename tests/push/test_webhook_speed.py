@@ -1,0 +1,109 @@
+"""What webhooks cost while nothing happens, and how soon messages arrive."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.push.delivery_stand import DeliveryStand, Endpoint
+from tests.push.webhook_receiver import Answer
+from tests.soak import scaled, slowdown
+
+IDLE_SITES = scaled(5_000, 100_000)  # without endpoints
+SITES = scaled(100, 1_000)
+ENDPOINTS_PER_SITE = 10
+MAX_BUFFERS = 6  # per idle endpoint
+RATE = 20  # writes per second
+SECONDS = scaled(10, 60)
+ENDPOINTS = 10
+IMAGE_JOBS = 500
+
+
+def test_idle_endpoints_cost_one_cheap_statement(database_url: str, report: Callable[[object], None]) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("INSERT INTO sites (id) SELECT 10 + n FROM generate_series(1, %s) n", [SITES])
+        connection.execute("UPDATE sites SET revision = 7")
+        connection.execute(
+            "INSERT INTO log_consumers (site_id, consumer, cursor) SELECT 10 + s, 'webhook:' || e, 7 "
+            "FROM generate_series(1, %s) s, generate_series(1, %s) e",
+            [SITES, ENDPOINTS_PER_SITE],
+        )
+        connection.execute("VACUUM ANALYZE sites, log_consumers")
+        before = _measure_take(connection)
+        connection.execute("INSERT INTO sites (id) SELECT 1000000 + n FROM generate_series(1, %s) n", [IDLE_SITES])
+        connection.execute("VACUUM ANALYZE sites")
+        after = _measure_take(connection)
+    endpoints = SITES * ENDPOINTS_PER_SITE
+    report(
+        f"{endpoints:,} idle endpoints: {before['buffers'] / endpoints:.1f} buffers each, {before['ms']:.0f} ms; "
+        f"with {IDLE_SITES:,} more sites: {after['buffers'] / endpoints:.1f}, {after['ms']:.0f} ms"
+    )
+    assert before["buffers"] <= MAX_BUFFERS * endpoints
+    # The index of a table with many rows can be one level higher.
+    assert after["buffers"] <= before["buffers"] + endpoints + 100
+
+
+def _measure_take(connection: psycopg.Connection[Any]) -> dict[str, float]:
+    """Return the buffers that a look for work reads, and its time, once the session is warm."""
+    plan: Any = None
+    for _ in range(3):
+        row = connection.execute(
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM take_log_consumers(gen_random_uuid(), 30, 64)"
+        ).fetchone()
+        assert row is not None
+        plan = row[0][0]
+    root = plan["Plan"]
+    assert root["Actual Rows"] == 0
+    return {"buffers": root["Shared Hit Blocks"] + root["Shared Read Blocks"], "ms": plan["Execution Time"]}
+
+
+@pytest.mark.parametrize("is_one_hanging", [False, True])
+def test_messages_arrive_within_seconds(
+    idle_stand: DeliveryStand, report: Callable[[object], None], is_one_hanging: bool
+) -> None:
+    stand = idle_stand
+    endpoints = [stand.add_endpoint() for _ in range(ENDPOINTS)]
+    if is_one_hanging:
+        endpoints.pop().mailbox.respond = lambda _: Answer(delay=20)
+    stand.sql(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, args, status) "
+        """SELECT 'images', 'make_sizes', '{"media_id": 1, "site_id": 1}', 'todo' FROM generate_series(1, %s)""",
+        IMAGE_JOBS,
+    )
+    stand.start_worker()
+    stand.create("tags", name="Warm")
+    for endpoint in endpoints:
+        endpoint.mailbox.wait_for(1)
+    written = _write(stand, RATE * SECONDS)
+    for endpoint in endpoints:
+        endpoint.mailbox.wait_for(len(written) + 1, 60)
+    delays = sorted(delay for endpoint in endpoints for delay in _read_delays(endpoint, written))
+    p50, p99 = statistics.median(delays), delays[int(len(delays) * 0.99)]
+    report(
+        f"{len(written)} writes in {SECONDS} s, {len(endpoints)} endpoints{' and one that hangs' * is_one_hanging}: "
+        f"p50 {p50:.2f} s, p99 {p99:.2f} s from commit to receipt"
+    )
+    factor = slowdown()
+    assert p50 < 1 * factor
+    assert p99 < 5 * factor
+
+
+def _write(stand: DeliveryStand, count: int) -> dict[str, float]:
+    """Write at a steady rate; return the time of each commit by the record."""
+    written: dict[str, float] = {}
+    started = time.monotonic()
+    for number in range(count):
+        time.sleep(max(0.0, started + number / RATE - time.monotonic()))
+        event = stand.create(title=f"Event {number}")
+        written[f"event/{event['id']}"] = time.time()
+    return written
+
+
+def _read_delays(endpoint: Endpoint, written: dict[str, float]) -> list[float]:
+    first: dict[str, float] = {}
+    for message in endpoint.mailbox.received:
+        first.setdefault(message.key, message.at)
+    return [first[key] - at for key, at in written.items()]
