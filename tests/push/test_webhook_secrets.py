@@ -71,7 +71,7 @@ def test_secret_is_nowhere_after_it_was_shown(
         stand.workers[0].stop()
         stand.server.stop()
         archive = tmp_path / "site.zip"
-        exported = run_command(stand.database_url, "site", "export", "--to", str(archive), "--accounts")
+        exported = run_command(stand.database_url, "site", "export", "1", "--to", str(archive), "--accounts")
         assert exported.exit_code == 0, exported.output
         with zipfile.ZipFile(archive) as opened:
             contents = b"\n".join(opened.read(entry) for entry in opened.namelist())

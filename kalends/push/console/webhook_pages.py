@@ -146,7 +146,7 @@ async def _show_form(
         console_request,
         "webhook_form.html",
         status=error.status if error else 200,
-        path=PATH,
+        home=PATH,
         row=row,
         values={"name": "", "url": "", "thin": "false", **values},
         what=what,
@@ -222,7 +222,7 @@ def _make_common(console_request: ConsoleRequest) -> dict[str, Any]:
         state = endpoints.find_state(row)
         return STATES["failing" if state == "active" and row["failing_since"] else state]
 
-    return {"path": PATH, "format_moment": format_moment, "find_badge": find_badge}
+    return {"home": PATH, "format_moment": format_moment, "find_badge": find_badge}
 
 
 # Actions -------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ async def rotate(console_request: ConsoleRequest) -> Response:
 async def confirm_deletion(console_request: ConsoleRequest) -> Response:
     async with console_request.transaction() as tx:
         row = await _read(console_request, tx)
-    return show(console_request, "webhook_delete.html", row=row, path=PATH)
+    return show(console_request, "webhook_delete.html", row=row, home=PATH)
 
 
 async def delete(console_request: ConsoleRequest) -> Response:

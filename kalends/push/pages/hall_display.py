@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from urllib.parse import urlencode
 
 from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.kind import MAX_PER_PAGE
 from kalends.calendar.operations.calendar_months import find_day_after, list_day
 from kalends.calendar.rules.record_types import CANCELLED, POSTPONED, Event
 from kalends.core.messages import gettext_noop as N_
@@ -28,7 +29,7 @@ from kalends.website.list_views import LIST_PARAMS, describe_empty_period, make_
 from kalends.website.models.page_parts import take_fitting
 from kalends.website.pages import Page
 
-MAX_EVENTS: Final = 200
+MAX_PAGES: Final = 4  # pages of events to read of a day, from which those that are over are left out
 MAX_BYTES: Final = 26_000
 ROW_BYTES: Final = 200  # bytes of markup per row, without the text
 UNKNOWN_DURATION: Final = timedelta(hours=1)  # of an event that ends when it starts
@@ -68,14 +69,12 @@ async def show_display(page_request: PageRequest, context: OperationContext, _: 
     """Show what is on today and not over yet or, if nothing is left, the next day with events."""
     page = make_page_context(page_request, context, keep_dates=False)
     now, day = context.transaction.now, page.today
-    listed = with_values(context, per_page=MAX_EVENTS)
-    found = await list_day(listed, day)
-    tags = found.cache_tags
-    events = [event for event in found.records if _find_end(event) > now]
+    found, tags = await _list_events(context, day)
+    events = [event for event in found if _find_end(event) > now]
     if not events and (next_day := await find_day_after(context, day)) is not None:
         day = next_day
-        found = await list_day(listed, day)
-        tags, events = (*tags, *found.cache_tags), list(found.records)
+        events, more_tags = await _list_events(context, day)
+        tags = (*tags, *more_tags)
     # Exhibitions that began earlier come last.
     events.sort(key=lambda event: event.start_local.date() < day)
     rows = [_make_row(page, event, day) for event in events]
@@ -86,7 +85,7 @@ async def show_display(page_request: PageRequest, context: OperationContext, _: 
         heading=day_name if day == page.today else page.locale.text(N_("Next: {day}"), day=day_name),
         filter_names=[chip.name for chip in make_chips(page, DISPLAY)],
         rows=shown,
-        more_count=len(rows) - len(shown) + max(0, found.page.total - MAX_EVENTS),
+        more_count=len(rows) - len(shown),
         empty_text="" if rows else describe_empty_period(page, day, day),
         stream_url=_make_stream_url(page),
     )
@@ -94,6 +93,18 @@ async def show_display(page_request: PageRequest, context: OperationContext, _: 
     changes = [moment for event in events for moment in (event.start_utc, _find_end(event)) if moment > now]
     response = await show_page(page, model, cache_tags=tags, expires_at=min(changes, default=None), categories=())
     return _allow_stream(response, find_origin(model.stream_url))
+
+
+async def _list_events(context: OperationContext, day: date) -> tuple[list[Event], tuple[str, ...]]:
+    """Return the events of a day, and the cache tags of the lists."""
+    events, tags = list[Event](), set[str]()
+    for number in range(1, MAX_PAGES + 1):
+        found = await list_day(with_values(context, per_page=MAX_PER_PAGE, page=number), day)
+        events += found.records
+        tags.update(found.cache_tags)
+        if number >= found.page.total_pages:
+            break
+    return events, tuple(sorted(tags))
 
 
 def _make_stream_url(page: PageContext) -> str:
