@@ -13,25 +13,31 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from procrastinate import App, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from kalends.accounts.operations import user_accounts
-from kalends.adapters import smtp_client
+from kalends.adapters import metrics, smtp_client
 from kalends.adapters.purge_client import send_purges
+from kalends.adapters.safe_fetch import Fetcher
 from kalends.adapters.tracing import JobObserver, Tracer, announce_tasks, is_news
 from kalends.bootstrap import database_options, open_import_tools, open_library, open_replica, open_tracer
 from kalends.calendar import jobs as calendar_jobs
 from kalends.calendar.access import caching
+from kalends.core.egress import read_allowed_network
 from kalends.core.times import utc_now
 from kalends.fleet.storage.replica import Replica
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
 from kalends.proposals.rules import Mail
+from kalends.push.operations.follower import Follower
+from kalends.push.operations.webhook_delivery import MAX_REQUESTS, Notice, WebhookDelivery
+from kalends.push.operations.webhook_messages import PublicUrls
+from kalends.push.rules import TOTAL_SECONDS, Effect
 from kalends.series import jobs as series_jobs
 from kalends.settings import Settings
 from kalends.store import job_queue, problems
@@ -109,6 +115,7 @@ async def run_worker(settings: Settings) -> None:
     tracer = open_tracer(settings)
     database = await Database.open(database_options(settings, tracer))
     replica = await open_replica(settings, database)
+    follower = asyncio.create_task(follow_changes(database, settings))
     try:
         while not stopping.is_set():
             try:
@@ -119,12 +126,27 @@ async def run_worker(settings: Settings) -> None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
+        follower.cancel()
+        await asyncio.wait([follower])
         await database.close()
         if replica is not None:
             await replica.database.close()
         if tracer is not None:
             tracer.close()
     log.info("worker stopped")
+
+
+async def follow_changes(database: Database, settings: Settings) -> None:
+    """Deliver webhooks, beside the queue: a job per delivery would fill it."""
+    urls = PublicUrls(settings.base_url, settings.api_root, settings.media_url)
+    fetcher = Fetcher(
+        [read_allowed_network(text) for text in settings.fetch_allowed_networks],
+        seconds=TOTAL_SECONDS,
+        max_concurrent=MAX_REQUESTS,
+    )
+    for effect in get_args(Effect):
+        metrics.find_series(metrics.WEBHOOK_MESSAGES, effect)
+    await Follower(database, {"webhook": WebhookDelivery(database, fetcher, urls).handle}).run()
 
 
 def _end_process() -> None:
@@ -203,28 +225,7 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def make_sizes(media_id: int, site_id: int) -> None:
         await media_jobs.make_sizes(database, library, utc_now(), site_id, media_id)
 
-    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
-        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
-        email = smtp_client.Email(settings.email_from or f"calendar@{host}", site.name, to, subject, text)
-        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
-
-    @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
-        if not to:
-            return  # A reset was requested for an account that does not exist or has no address.
-        async with database.transaction(site_id, utc_now(), writing=True) as tx:
-            site = tx.site
-            if link is not None:
-                text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
-        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
-
-    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
-        from kalends.proposals.mails import send_mail  # Most workers need no template engine.
-
-        if settings.smtp_url.get_secret_value():
-            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
-
+    register_emails(queue, database, settings)
     import_tools = open_import_tools(settings, library)
 
     @queue.task(name=job_queue.Task.PLAN_IMPORT, queue=Queue.BACKGROUND, retry=RETRY)
@@ -276,6 +277,40 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def retry_stalled_jobs(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER):
             await queue.job_manager.retry_job(job)
+
+
+def register_emails(queue: App, database: Database, settings: Settings) -> None:
+    """Register the tasks that send emails. Most workers need no template engine, so tasks import it themselves."""
+
+    async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
+        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
+        email = smtp_client.Email(settings.email_from or f"calendar@{host}", site.name, to, subject, text)
+        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
+
+    @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
+        if not to:
+            return  # A reset was requested for an account that does not exist or has no address.
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            site = tx.site
+            if link is not None:
+                text = await user_accounts.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
+        await deliver(site, to, subject, text, (link or {}).get("base_url", ""))
+
+    @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
+    async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        from kalends.proposals.mails import send_mail
+
+        if settings.smtp_url.get_secret_value():
+            await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
+
+    @queue.task(name=job_queue.Task.SEND_WEBHOOK_NOTICE, queue=Queue.EMAIL, retry=RETRY)
+    async def send_webhook_notice(webhook_id: str, notice: Notice, site_id: int) -> None:
+        from kalends.push.mails import write_notice
+
+        if settings.smtp_url.get_secret_value():
+            async with database.transaction(site_id, utc_now(), writing=True) as tx:
+                await write_notice(tx, webhook_id, notice, settings.base_url)
 
 
 def register_maintenance(

@@ -79,6 +79,7 @@ SECTIONS: Final = (
             Page(N_("General"), f"{PREFIX}/settings", ADMINISTRATOR),
             Page(N_("Appearance"), f"{PREFIX}/settings/appearance", ADMINISTRATOR),
             Page(N_("People"), f"{PREFIX}/people", ADMINISTRATOR),
+            Page(N_("Webhooks"), f"{PREFIX}/settings/webhooks", ADMINISTRATOR),
         ),
     ),
 )
@@ -202,6 +203,8 @@ NOTICES: Final = {
     "disabled": N_("The account can no longer sign in."),
     "enabled": N_("The account can sign in again."),
     "removed": N_("Account removed."),
+    "message-due": N_("The message is being sent. It appears below in a moment."),
+    "replay-due": N_("Everything since that date is being sent again."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))

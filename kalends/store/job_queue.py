@@ -25,6 +25,7 @@ class Task(StrEnum):
     MAKE_SIZES = "make_sizes"
     SEND_EMAIL = "send_email"
     SEND_PROPOSAL_EMAIL = "send_proposal_email"
+    SEND_WEBHOOK_NOTICE = "send_webhook_notice"
     PLAN_IMPORT = "plan_import"
     APPLY_IMPORT = "apply_import"
 

@@ -34,6 +34,8 @@ SECURITY_DEFINER_FUNCTIONS = {
     "worker_heartbeat",
     "own_hosts",
     "incomplete_series",
+    "take_log_consumers",
+    "measure_webhooks",
 }
 
 

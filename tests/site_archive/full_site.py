@@ -15,6 +15,7 @@ from tests.media.image_fixtures import EXTENSION_URL, make_image
 from tests.robustness.import_rows import add_import_rows
 from tests.robustness.proposal_rows import SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES
+from tests.robustness.webhook_rows import SHARED_WEBHOOK, add_webhook_rows
 
 PAST = {"start_date": "2021-03-28 01:30:00", "end_date": "2021-03-29 04:00:00", "timezone": "Europe/Berlin"}
 SETTINGS = {
@@ -137,6 +138,7 @@ class SiteBuilder:
             connection.execute('UPDATE drafts SET fields = \'{"title": "Unfinished <b>"}\'')
             add_import_rows(connection, 1, 1, "feed")
             add_proposal_rows(connection, 1, SHARED_PROPOSAL, "rosaword")
+            add_webhook_rows(connection, 1, SHARED_WEBHOOK, "rosaword")
             connection.execute('UPDATE import_items SET stored_values = \'{"password_hash": "01ff", "title": "x"}\'')
             connection.execute("INSERT INTO legacy_files VALUES (1, '/wp-content/a.png', %s, 400)", [image["id"]])
             connection.execute("INSERT INTO prefix_redirects VALUES (1, '/agenda/', '/events/')")
