@@ -266,6 +266,11 @@ def test_endpoint_that_is_gone_is_disabled_at_once(stand: DeliveryStand, endpoin
     stand.create(title="Unheard")
     time.sleep(2)
     assert len(endpoint.mailbox.received) == 1
+    endpoint.mailbox.respond = lambda message: OK
+    stand.client.patch(f"/api/kalends/v1/webhooks/{endpoint.id}", json={"state": "active"})
+    stand.settle(endpoint)
+    titles = {message.json["data"]["record"]["title"] for message in endpoint.mailbox.received[1:]}
+    assert titles == {"Last", "Unheard"}
 
 
 def test_only_changes_after_a_pause_wait_for_its_end(stand: DeliveryStand, endpoint: Endpoint) -> None:
