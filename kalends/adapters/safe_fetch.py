@@ -6,6 +6,7 @@ lookup rules out DNS rebinding. Redirects pass the same checks.
 
 import asyncio
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
@@ -23,6 +25,10 @@ from kalends.core import egress, errors
 from kalends.core.egress import AllowedNetwork, IpAddress, Target
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import gettext_noop as N_
+
+if find_spec("sniffio") is None:
+    # httpcore imports it several times per request. Without this entry, each failure would search all of sys.path.
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 Fetch = Callable[[str, BinaryIO, int, Mapping[str, str]], Awaitable["FetchResponse"]]

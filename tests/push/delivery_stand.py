@@ -36,6 +36,7 @@ class DeliveryStand:
     settings: Mapping[str, str]
     log: Path
     client: httpx.Client  # of an administrator
+    users: Mapping[str, User]
     workers: list[Worker] = field(default_factory=list[Worker])
 
     def start_worker(self) -> Worker:
@@ -143,7 +144,7 @@ def open_stand(
         with start_server(database_url, port=port, environment=environment) as server:
             user = users["administrator"]
             with server.client(login=user.login, password=user.password) as client:
-                stand = DeliveryStand(database_url, server, receiver, environment, log, client)
+                stand = DeliveryStand(database_url, server, receiver, environment, log, client, users)
                 try:
                     yield stand
                 finally:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,11 @@ def calendar(database_url: str, tmp_path: Path) -> Iterator[Calendar]:
 
 
 def read_sqlite(directory: Path) -> Copy:
-    rows = sqlite3.connect(directory / "mirror.db").execute("SELECT kind, id, record FROM copy").fetchall()
+    with closing(sqlite3.connect(directory / "mirror.db")) as copy:
+        try:
+            rows = copy.execute("SELECT kind, id, record FROM copy").fetchall()
+        except sqlite3.OperationalError:  # The mirror has not created its table yet, or is writing.
+            return {}
     return {(kind, record_id): record for kind, record_id, text in rows if (record := json.loads(text)) is not None}
 
 

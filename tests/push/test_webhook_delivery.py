@@ -40,7 +40,7 @@ def test_event_is_created_updated_and_deleted(stand: DeliveryStand, endpoint: En
     assert created.headers["content-type"] == "application/json"
     assert created.is_signed_with(endpoint.secret)
 
-    stand.change(event, title="Great choir", event_status="canceled", status_reason="Cold")
+    stand.change(event, title="Great choir", event_status="cancelled", status_reason="Cold")
     stand.settle(endpoint)
     updated = endpoint.mailbox.received[1].json
     assert (updated["type"], updated["data"]["since"]) == ("event.updated", revision)
@@ -102,7 +102,7 @@ def test_protected_event_is_locked(stand: DeliveryStand, endpoint: Endpoint) -> 
 
 
 def test_filter_sends_only_linked_events(stand: DeliveryStand) -> None:
-    venue, other = (stand.create("venues", venue=name) for name in ("Town hall", "Library"))
+    venue, other = (stand.create("venues", venue=name) for name in ("Castle", "Library"))
     endpoint = stand.add_endpoint(venue=[venue["id"]])
     here, elsewhere = (stand.create(title=place["venue"], venue=[place["id"]]) for place in (venue, other))
     stand.change(elsewhere, title="Readings")

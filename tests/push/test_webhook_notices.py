@@ -20,7 +20,7 @@ def endpoint(stand: DeliveryStand) -> Endpoint:
 
 def _let_hours_pass(stand: DeliveryStand, endpoint: Endpoint, hours: float) -> None:
     stand.sql(
-        "UPDATE webhooks SET failing_since = failing_since - make_interval(hours => %s) WHERE id = %s",
+        "UPDATE webhooks SET failing_since = failing_since - make_interval(secs => 3600 * %s) WHERE id = %s",
         hours,
         endpoint.id,
     )

@@ -264,6 +264,7 @@ def test_endpoint_needs_a_base_url(start_app: StartApp) -> None:
         ({"url": "file:///etc/passwd"}, "url", "http or https URL"),
         ({"url": "https://hooks.example/\x00"}, "url", "http"),
         ({"url": f"https://hooks.example/{'x' * 2000}"}, "url", "2000"),
+        ({"url": "https://hooks.example/\ud800"}, "url", "surrogate"),
         ({"url": 7}, "url", "string"),
         ({"name": " "}, "name", "non-empty"),
         ({"name": "x" * 101}, "name", "100"),
@@ -290,7 +291,7 @@ def test_invalid_endpoint_is_rejected(
     ("path", "body", "status", "code"),
     [
         ("", {}, 400, "rest_missing_callback_param"),
-        ("", [], 400, "rest_invalid_json"),
+        ("", "name", 400, "rest_missing_callback_param"),
         ("/{id}", {"state": "disabled"}, 400, "rest_invalid_param"),
         ("/{id}", {"state": None}, 400, "rest_invalid_param"),
         ("/{id}/replay", {}, 400, "rest_invalid_param"),

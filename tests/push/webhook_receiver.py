@@ -87,18 +87,26 @@ class Receiver:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(5)
-        self.port = server.sockets[0].getsockname()[1]
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(5)
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(5)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
+        self._loop.close()
 
     def add_mailbox(self, respond: Respond = lambda _: OK) -> Mailbox:
         path = f"/hooks/{len(self._mailboxes)}"
         self._mailboxes[path] = Mailbox(f"http://127.0.0.1:{self.port}{path}", respond)
         return self._mailboxes[path]
+
+    async def _close(self) -> None:
+        self._server.close()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0.1)
 
     async def _listen(self) -> asyncio.Server:
         return await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=512)
@@ -118,7 +126,7 @@ class Receiver:
                     self.concurrent -= 1
                 if is_over:
                     break
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()

@@ -31,8 +31,9 @@ def read_name(value: str, limit: int = rules.MAX_NAME) -> str:
 
 
 def read_url(value: str, limit: int = egress.MAX_URL_LENGTH) -> str:
-    url = clean_text(value, limit)
-    egress.read_target(url)
+    url = value.strip()
+    clean_text(url, limit)
+    egress.read_target(url)  # It refuses the control characters that the line above would remove.
     return url
 
 

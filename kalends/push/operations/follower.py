@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 type Handler = Callable[[Lease], Awaitable[bool]]
 
 POLL_SECONDS: Final = 1.0
+# After work was found. Writes come in series.
+BUSY_POLL_SECONDS: Final = 0.5
 RENEWAL_SECONDS: Final = 10.0
 MAX_CONSUMERS: Final = 64  # handled at a time by one process
 # How long a consumer rests after an error in its handler.
@@ -36,30 +38,31 @@ class Follower:
         self._is_reachable = True
 
     async def run(self) -> None:
-        """Look for work once per second until cancelled. Then release all leases, so that others can go on."""
+        """Look for work until cancelled: once per second while there is none. At the end, release all leases."""
         try:
             while True:
-                if len(self._tasks) < MAX_CONSUMERS:
-                    await self._start_tasks()
-                await asyncio.sleep(POLL_SECONDS)
+                has_work = len(self._tasks) < MAX_CONSUMERS and await self._start_tasks()
+                await asyncio.sleep(BUSY_POLL_SECONDS if has_work else POLL_SECONDS)
         finally:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _start_tasks(self) -> None:
+    async def _start_tasks(self) -> bool:
+        """Start a task for each consumer with work; return whether there are any."""
         try:
             leases = await log_consumers.take_consumers(self._database, MAX_CONSUMERS - len(self._tasks))
         except ApiError as error:
             if self._is_reachable:
                 log.warning("cannot look for changes: %s", error.message)
             self._is_reachable = False
-            return
+            return False
         self._is_reachable = True
         for lease in leases:
             task = asyncio.create_task(self._handle(lease))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        return bool(leases)
 
     async def _handle(self, lease: Lease) -> None:
         delay: timedelta | None = None

@@ -22,7 +22,7 @@ from kalends.push import rules
 from kalends.push.operations.webhook_messages import Message, MessagePage, PublicUrls, read_page
 from kalends.push.storage import delivery_tables, log_consumers, webhook_tables
 from kalends.push.storage.delivery_tables import Delivery, Pending, RecordKey, Webhook
-from kalends.push.storage.log_consumers import Lease, Position
+from kalends.push.storage.log_consumers import Lease
 from kalends.store.database import Database, Transaction
 from kalends.store.job_queue import Task, enqueue
 from kalends.store.sites import Site
@@ -61,6 +61,10 @@ class SentPage:
         return Counter(attempt.effect for attempt in self.attempts)
 
     @property
+    def is_complete(self) -> bool:
+        return self.effects["delivered"] == len(self.attempts)
+
+    @property
     def is_refused(self) -> bool:
         """Return whether the endpoint as a whole is down or overloaded."""
         return self.effects["waits"] > 0 and self.effects["delivered"] == 0
@@ -72,7 +76,6 @@ class Round:
 
     lease: Lease
     webhook: Webhook
-    position: Position
     page: MessagePage
     sent: SentPage
 
@@ -80,7 +83,7 @@ class Round:
     def cursor(self) -> int:
         """Return the revision up to which every change was sent. If the endpoint is down, the page is repeated."""
         if self.sent.is_refused:
-            return self.position.cursor
+            return self.webhook.cursor
         unsent = [message.revision for message in self.sent.unsent if not message.is_retry]
         return unsent[0] - 1 if unsent else self.page.cursor
 
@@ -118,12 +121,9 @@ class WebhookDelivery:
         goes_on = True
         while goes_on:
             async with self._transaction(lease, writing=False) as tx:
-                position = await log_consumers.read_position(tx, lease)
-                webhook = await delivery_tables.find_webhook(tx, lease.name)
-                if webhook is None:
-                    return False
-                is_behind_log = position.cursor < tx.site.trimmed_revision
-                page = MessagePage() if is_behind_log else await read_page(tx, webhook, position, self._urls)
+                webhook = await delivery_tables.read_webhook(tx, lease)
+                is_behind_log = webhook.cursor < tx.site.trimmed_revision
+                page = MessagePage() if is_behind_log else await read_page(tx, webhook, self._urls)
             if is_behind_log:
                 await self._reset(lease, webhook)
                 continue
@@ -131,7 +131,7 @@ class WebhookDelivery:
             if page.messages:
                 async with self._fetcher.open_session(webhook.url) as session:
                     sent = await send_page(session, _find_secrets(tx.site, webhook), page.messages)
-            goes_on = await self._record_surely(Round(lease, webhook, position, page, sent))
+            goes_on = await self._record_surely(Round(lease, webhook, page, sent))
         return True
 
     async def _record_surely(self, done: Round) -> bool:
@@ -149,7 +149,7 @@ class WebhookDelivery:
         async with self._transaction(lease, writing=True) as tx:
             reset = Pending(rules.RESET_KIND, 0, tx.site.revision, next_attempt_at=tx.now)
             await delivery_tables.reset_pending(tx, webhook.id, reset)
-            await log_consumers.advance(tx, lease, tx.site.revision, due_at=tx.now)
+            await log_consumers.advance(tx, lease, tx.site.revision, due_at=tx.now, former_due_at=webhook.due_at)
 
     async def _record(self, done: Round) -> bool:
         """Store the outcome of a page; return whether to go on. Otherwise the lease is released.
@@ -174,9 +174,10 @@ class WebhookDelivery:
 
 async def _advance(tx: Transaction, done: Round, check_at: datetime | None) -> bool:
     """Move the cursor, plan when to look again, and return whether more is due now."""
-    waiting, _, retry_at = await delivery_tables.measure_pending(tx, done.webhook.id)
+    has_pending = done.webhook.pending > 0 or not done.sent.is_complete
+    waiting, retry_at = await delivery_tables.count_waiting(tx, done.webhook.id) if has_pending else (0, None)
     must_wait = done.sent.is_refused or waiting >= rules.MAX_PENDING
-    waits = (0 if done.sent.effects["delivered"] else done.position.waits) + must_wait
+    waits = (0 if done.sent.effects["delivered"] else done.webhook.waits) + must_wait
     goes_on = not must_wait and (done.page.has_more or bool(done.sent.unsent))
     await log_consumers.advance(
         tx,
@@ -185,6 +186,7 @@ async def _advance(tx: Transaction, done: Round, check_at: datetime | None) -> b
         waits=waits,
         not_before=done.plan_wait(waits, tx.now) if must_wait else None,
         due_at=min((moment for moment in (retry_at, check_at) if moment is not None), default=None),
+        former_due_at=done.webhook.due_at,
         release=not goes_on,
     )
     return goes_on
@@ -200,10 +202,12 @@ def _find_secrets(site: Site, webhook: Webhook) -> list[str]:
 async def send_page(session: Session, secrets: Sequence[str], messages: Sequence[Message]) -> SentPage:
     """Send several messages at a time; after a failure, one at a time until one succeeds.
 
+    A few messages share few connections, because each of them costs a TLS handshake.
     Stop if the endpoint refuses all of the first ones, if it is gone, or if the page takes too long.
     """
     page, running, sent = SentPage(), set[asyncio.Task[Attempt]](), 0
-    width, deadline = rules.MAX_IN_FLIGHT, time.monotonic() + PAGE_SECONDS
+    most = min(max(len(messages) // 4, 4), rules.MAX_IN_FLIGHT)
+    width, deadline = most, time.monotonic() + PAGE_SECONDS
     try:
         while sent < len(messages) or running:
             is_over = page.effects["gone"] > 0 or time.monotonic() > deadline or (page.is_refused and not running)
@@ -215,7 +219,7 @@ async def send_page(session: Session, secrets: Sequence[str], messages: Sequence
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for attempt in [task.result() for task in done]:
                 page.attempts.append(attempt)
-                width = rules.MAX_IN_FLIGHT if attempt.effect == "delivered" else 1
+                width = most if attempt.effect == "delivered" else 1
     finally:
         for task in running:
             task.cancel()

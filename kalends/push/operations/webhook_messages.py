@@ -21,7 +21,6 @@ from kalends.push import rules
 from kalends.push.rules import MAX_PENDING, MAX_RECORD_BYTES, PAGE_RECORDS, name_message
 from kalends.push.storage import delivery_tables
 from kalends.push.storage.delivery_tables import Pending, RecordKey, Webhook
-from kalends.push.storage.log_consumers import Position
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
@@ -62,33 +61,32 @@ class MessagePage:
     has_more: bool = False
 
 
-async def read_page(tx: Transaction, webhook: Webhook, position: Position, urls: PublicUrls) -> MessagePage:
-    """Return the messages that are due: retries, and the next page of changes."""
+async def read_page(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> MessagePage:
+    """Return the messages that are due: the next page of changes, and retries."""
     context = _make_context(tx, webhook, urls)
-    due = await delivery_tables.list_due(tx, webhook.id, PAGE_RECORDS)
-    waiting, least_since, _ = await delivery_tables.measure_pending(tx, webhook.id)
-    handled = position.cursor if least_since is None else min(position.cursor, least_since)
-    writer = _MessageWriter(context, webhook, handled)
-    retried = [pending for pending in due if pending.kind not in SPECIAL_TYPES]
-    rows = await history_tables.find_changed_records(tx, [pending.key for pending in retried]) if retried else []
+    writer = _MessageWriter(context, webhook)
+    due = await delivery_tables.list_due(tx, webhook.id, PAGE_RECORDS) if webhook.due else []
+    retried = {pending.key: pending for pending in due if pending.kind not in SPECIAL_TYPES}
+    rows = await history_tables.find_changed_records(tx, list(retried)) if retried else []
     special = [writer.write_special(pending) for pending in due if pending.kind in SPECIAL_TYPES]
-    retries = await writer.write_all(rows, await load_visible(context, rows), {p.key: p for p in retried})
+    retries = await writer.write_all(rows, await load_visible(context, rows), retried, is_retry=True)
     sent = {message.pending.key for message in (*special, *retries)}
     dropped = [pending.key for pending in due if pending.key not in sent]
-    if waiting >= MAX_PENDING:
-        return MessagePage([*special, *retries], dropped, position.cursor)
+    if webhook.waiting >= MAX_PENDING:
+        return MessagePage([*special, *retries], dropped, webhook.cursor)
     kinds = list(webhook.kinds) if webhook.kinds else select_kinds(context.values)
-    page = await read_changes(context, position.cursor, position.cursor, kinds, PAGE_RECORDS)
-    known = await delivery_tables.find_pending(tx, webhook.id, [(row["kind"], row["id"]) for row in page.rows])
-    # A record that is tried again anyway is left to its pending row; one that was given up starts again.
-    starts = {(row["kind"], row["id"]): Pending(row["kind"], row["id"], position.cursor) for row in page.rows}
-    starts |= {key: replace(pending, attempts=0) for key, pending in known.items()}
-    starts = {key: pending for key, pending in starts.items() if pending.next_attempt_at is None}
+    page = await read_changes(context, webhook.cursor, webhook.cursor, kinds, PAGE_RECORDS)
+    starts = {(row["kind"], row["id"]): Pending(row["kind"], row["id"], webhook.cursor) for row in page.rows}
+    if webhook.pending:
+        # A record that is tried again anyway is left to its pending row; one that was given up starts again.
+        known = await delivery_tables.find_pending(tx, webhook.id, list(starts))
+        starts |= {key: replace(pending, attempts=0) for key, pending in known.items()}
+        starts = {key: pending for key, pending in starts.items() if pending.next_attempt_at is None}
     fresh = [row for row in page.rows if (row["kind"], row["id"]) in starts]
     changed = await writer.write_all(fresh, page.records, starts, is_retry=False)
     cursor = page.rows[-1]["revision"] if page.has_more else tx.site.revision
-    messages = [*special, *changed, *retries]
-    return MessagePage(messages, dropped, cursor, page.has_more or len(due) == PAGE_RECORDS)
+    has_more = page.has_more or webhook.due > len(due)
+    return MessagePage([*special, *changed, *retries], dropped, cursor, has_more)
 
 
 def _make_context(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> OperationContext:
@@ -108,11 +106,10 @@ def _make_context(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> Operat
 class _MessageWriter:
     """Decides between created, updated, deleted and nothing, and writes the bodies."""
 
-    def __init__(self, context: OperationContext, webhook: Webhook, handled: int) -> None:
+    def __init__(self, context: OperationContext, webhook: Webhook) -> None:
         self._context = context
         self._tx = context.transaction
         self._webhook = webhook
-        self._handled = handled
 
     def write_special(self, pending: Pending) -> Message:
         message_type = SPECIAL_TYPES[pending.kind]
@@ -126,7 +123,7 @@ class _MessageWriter:
         records: Mapping[RecordKey, JsonObject],
         starts: Mapping[RecordKey, Pending],
         *,
-        is_retry: bool = True,
+        is_retry: bool,
     ) -> list[Message]:
         """Write the messages of changed records. `starts` says after which revision each record's changes count."""
         if not rows:
@@ -196,7 +193,8 @@ class _MessageWriter:
 
     def _encode(self, message_type: str, data: dict[str, Any]) -> bytes:
         timestamp = self._tx.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        return orjson.dumps({"type": message_type, "timestamp": timestamp, "cursor": self._handled, "data": data})
+        message = {"type": message_type, "timestamp": timestamp, "cursor": self._webhook.handled, "data": data}
+        return orjson.dumps(message)
 
 
 def _was_shown(change: NetChange | None) -> bool:

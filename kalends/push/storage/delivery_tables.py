@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kalends.push.rules import MAX_DELIVERIES
+from kalends.push.storage.log_consumers import Lease, LeaseLost
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -16,9 +17,10 @@ type RecordKey = tuple[str, int]  # kind and ID
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
+    """An active endpoint, its position in the log and the number of its pending records."""
+
     id: str
     url: str
-    owner_id: int | None
     kinds: tuple[str, ...]  # empty: the default
     filter: Mapping[str, Any]
     is_thin: bool
@@ -27,6 +29,13 @@ class Webhook:
     replays: int
     failing_since: datetime | None
     notified_at: datetime | None
+    cursor: int
+    waits: int  # waits in a row
+    due_at: datetime | None
+    handled: int  # everything up to this revision was delivered or given up
+    pending: int
+    waiting: int  # pending records that are tried again
+    due: int  # those that are due now
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +81,26 @@ READ_PENDING: Final = (
 )
 
 
-async def find_webhook(tx: Transaction, webhook_id: str) -> Webhook | None:
-    """Return an endpoint unless it is disabled."""
+async def read_webhook(tx: Transaction, lease: Lease) -> Webhook:
+    """Return a leased endpoint. Raise LeaseLost if another task may handle it, or if it is paused or disabled."""
     row = await tx.fetch_one(
         Sql(
-            """SELECT id, url, owner_id, kinds, filter::text, is_thin, generation, rotated_at, replays, failing_since,
-                notified_at FROM webhooks WHERE site_id = ? AND id = ? AND disabled_at IS NULL""",
-            *(tx.site.id, webhook_id),
+            """
+            SELECT w.id, w.url, w.kinds, w.filter::text, w.is_thin, w.generation, w.rotated_at, w.replays,
+                w.failing_since, w.notified_at, c.cursor, c.waits, c.due_at,
+                least(c.cursor, p.since) AS handled, p.pending, p.waiting, p.due
+            FROM log_consumers c JOIN webhooks w ON w.site_id = c.site_id AND w.id = ? AND w.disabled_at IS NULL
+            CROSS JOIN LATERAL (
+                SELECT min(since) FILTER (WHERE next_attempt_at IS NOT NULL) AS since, count(*) AS pending,
+                    count(next_attempt_at) AS waiting, count(*) FILTER (WHERE next_attempt_at <= ?) AS due
+                FROM webhook_pending WHERE site_id = w.site_id AND webhook_id = w.id
+            ) p WHERE c.site_id = ? AND c.consumer = ? AND c.lease = ? AND c.not_before < 'infinity'
+            """,
+            *(lease.name, tx.now, tx.site.id, lease.consumer, lease.token),
         )
     )
     if row is None:
-        return None
+        raise LeaseLost
     return Webhook(**{**row, "kinds": tuple(row["kinds"]), "filter": orjson.loads(row["filter"])})
 
 
@@ -105,18 +123,16 @@ async def _list_pending(tx: Transaction, webhook_id: str, condition: Sql) -> lis
     return [Pending(**row, is_stored=True) for row in rows]
 
 
-async def measure_pending(tx: Transaction, webhook_id: str) -> tuple[int, int | None, datetime | None]:
-    """Return the number of records that are tried again, the least of their revisions, and the next attempt."""
+async def count_waiting(tx: Transaction, webhook_id: str) -> tuple[int, datetime | None]:
+    """Return the number of records that are tried again, and the next attempt."""
     row = await tx.fetch_one(
         Sql(
-            """SELECT count(*), min(since), min(next_attempt_at) FROM webhook_pending
-                WHERE site_id = ? AND webhook_id = ? AND next_attempt_at IS NOT NULL""",
+            "SELECT count(next_attempt_at), min(next_attempt_at) FROM webhook_pending "
+            "WHERE site_id = ? AND webhook_id = ?",
             *(tx.site.id, webhook_id),
         )
     )
-    if row is None:
-        raise AssertionError("an aggregate has a row")
-    return row[0], row[1], row[2]
+    return (row[0], row[1]) if row is not None else (0, None)
 
 
 async def store_pending(tx: Transaction, webhook_id: str, rows: Sequence[Pending]) -> None:

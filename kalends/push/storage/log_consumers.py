@@ -38,12 +38,6 @@ class Lease:
         return self.condition() + Sql("AND not_before < 'infinity'")
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    cursor: int
-    waits: int  # waits in a row
-
-
 async def take_consumers(database: Database, limit: int) -> list[Lease]:
     """Lease consumers with work, on all sites."""
     token = uuid4()
@@ -51,13 +45,6 @@ async def take_consumers(database: Database, limit: int) -> list[Lease]:
         Sql("SELECT site_id, consumer FROM take_log_consumers(?, ?, ?)", token, LEASE_SECONDS, limit)
     )
     return [Lease(row["site_id"], row["consumer"], token) for row in rows]
-
-
-async def read_position(tx: Transaction, lease: Lease) -> Position:
-    row = await tx.fetch_one(Sql("SELECT cursor, waits FROM log_consumers WHERE") + lease.active_condition())
-    if row is None:
-        raise LeaseLost
-    return Position(row["cursor"], row["waits"])
 
 
 async def renew(tx: Transaction, lease: Lease) -> None:
@@ -74,13 +61,17 @@ async def advance(
     waits: int = 0,
     not_before: datetime | None = None,
     due_at: datetime | None = None,
+    former_due_at: datetime | None = None,
     release: bool = False,
 ) -> None:
-    """Store the cursor, until when the consumer waits, and when work is due even without a change."""
+    """Store the cursor, until when the consumer waits, and when work is due even without a change.
+
+    If `due_at` is not the former one any more, someone has added work, so it stays.
+    """
     update = Sql(
         "UPDATE log_consumers SET cursor = ?, waits = ?, not_before = coalesce(?::timestamptz, '-infinity'), "
-        "due_at = ?",
-        *(cursor, waits, not_before, due_at),
+        "due_at = CASE WHEN due_at IS NOT DISTINCT FROM ?::timestamptz THEN ?::timestamptz ELSE due_at END",
+        *(cursor, waits, not_before, former_due_at, due_at),
     )
     await _update(tx, lease, update + Sql(", lease = NULL, lease_until = NULL WHERE" if release else "WHERE"))
 
