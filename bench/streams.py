@@ -226,7 +226,7 @@ def write_steadily(server: Server, site: SeededSite, ids: list[int], seconds: fl
             title = f"Bench {time.time_ns()}"
             values: dict[str, Any] = {"title": title}
             if number % 5 == 0:
-                values["event_status"] = rng.choice(("scheduled", "canceled"))
+                values["event_status"] = rng.choice(("scheduled", "cancelled"))
             client.patch(f"{NS}/events/{rng.choice(ids)}", json=values).raise_for_status()
             lags.acknowledged[title] = time.monotonic()
 

@@ -486,7 +486,7 @@ def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
     if context is None or context.shows_pages or error.status >= 500:
         return responses.error_response(error, inbound.language)
     context.site_revision = None  # An error is never cached, even if its status is 200 in an envelope.
-    envelope = bodies.wants_envelope(inbound.request)
+    envelope = bodies.wants_envelope(inbound.request) and not context.is_stream
     return responses.error_response(error, inbound.language, envelope=envelope)
 
 

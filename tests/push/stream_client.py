@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -93,14 +94,17 @@ class StreamClient:
                 ("127.0.0.1", address[1])
             )
         self._connection.request("GET", path, headers={**STREAM, **(headers or {})})
-        response = self._connection.getresponse()
+        self._socket = self._connection.sock
+        self._response = response = self._connection.getresponse()
         self.status, self.headers = response.status, {k.lower(): v for k, v in response.getheaders()}
         self.parser = StreamParser()
         self._messages: queue.Queue[Message | None] = queue.Queue()
         if self.status == 200:
             self.body = b""
-            threading.Thread(target=self._read, args=(response,), daemon=True).start()
+            self._thread = threading.Thread(target=self._read, daemon=True)
+            self._thread.start()
         else:
+            self._thread = None
             self.body = response.read()
 
     def next(self, timeout: float = 10) -> Message | None:
@@ -116,17 +120,21 @@ class StreamClient:
 
     def cut(self) -> None:
         """Close the connection without a word."""
-        if self._connection.sock is not None:
-            self._connection.sock.close()
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        if self._thread is not None:
+            self._thread.join()
+        self._response.close()
         self._connection.close()
+        if self._socket is not None:
+            self._socket.close()
 
-    def _read(self, response: http.client.HTTPResponse) -> None:
-        try:
-            while chunk := response.read1(65536):
+    def _read(self) -> None:
+        with suppress(OSError, ValueError, http.client.HTTPException, AttributeError):  # The connection was cut.
+            while chunk := self._response.read1(65536):
                 for message in self.parser.feed(chunk):
                     self._messages.put(message)
-        except (OSError, ValueError, http.client.HTTPException, AttributeError):
-            pass  # The connection was cut.
         self._messages.put(None)
 
     def __enter__(self) -> Self:

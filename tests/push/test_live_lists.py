@@ -42,7 +42,7 @@ class Stage:
             "start_date": f"{start:%Y-%m-%d %H:%M:%S}",
             "end_date": f"{start + timedelta(hours=1):%Y-%m-%d %H:%M:%S}",
         }
-        return self.write("POST", "events", title=title, **times, status="publish", **fields)
+        return self.write("POST", "events", **{"title": title, **times, "status": "publish", **fields})
 
     def follow(self, path: str = EVENTS, role: str = "", **headers: str) -> StreamClient:
         if role:
@@ -118,7 +118,7 @@ def test_a_list_starts_with_a_snapshot_and_follows_every_change(stage: Stage) ->
         data = apply_next(copy, client)
         assert [record["id"] for record in data["events"]] == [second["id"], first["id"]]
 
-        stage.write("PATCH", f"events/{second['id']}", event_status="canceled")
+        stage.write("PATCH", f"events/{second['id']}", event_status="cancelled")
         data = apply_next(copy, client)
         assert [record["id"] for record in data["events"]] == [second["id"]]
 
@@ -192,8 +192,7 @@ def test_changes_are_streamed_page_by_page(stage: Stage) -> None:
 
 
 def test_rights_are_checked_at_each_evaluation(stage: Stage) -> None:
-    times = {"start_date": "2030-01-01 10:00:00", "end_date": "2030-01-01 11:00:00"}
-    draft = stage.write("POST", "events", title="Draft", status="draft", **times)
+    draft = stage.add_event("Draft", status="draft")
     path = f"{EVENTS}?status=draft"
     with stage.follow(path) as anonymous, stage.follow(path, "editor") as client:
         copy = follow_copy(client)
@@ -286,13 +285,14 @@ def test_limits_of_an_address_and_an_account(stage: Stage) -> None:
         for _ in range(5):
             opened.append(stage.follow(f"{EVENTS}?per_page=2", "author"))
             assert opened[-1].status == 200
-        refused = stage.follow(f"{EVENTS}?per_page=3", "author")
-        assert refused.status == 429
-        assert refused.headers["retry-after"]
+        with stage.follow(f"{EVENTS}?per_page=3", "author") as refused:
+            assert refused.status == 429
+            assert refused.headers["retry-after"]
         while len(opened) < 50:
             opened.append(stage.follow(f"{EVENTS}?per_page=4"))
             assert opened[-1].status == 200, len(opened)
-        assert stage.follow().status == 429
+        with stage.follow() as refused:
+            assert refused.status == 429
     finally:
         for client in opened:
             client.cut()
@@ -319,4 +319,6 @@ def test_all_streams_end_within_a_second_of_sigterm(stage: Stage, start_server: 
     for client in clients:
         assert client.next(5) is None
     assert time.monotonic() - started < 1.0
+    for client in clients:
+        client.cut()
     assert streams.stop() == 0
