@@ -306,11 +306,13 @@ async def _perform(
 
 
 async def _read(console_request: ConsoleRequest, tx: Transaction) -> Row:
-    return await endpoints.fetch_webhook(console_request.make_context(tx, slug=console_request.path_params["webhook"]))
+    return await endpoints.fetch_webhook(
+        console_request.make_context(tx, slug=console_request.path_params["webhook"])
+    )
 
 
 def _page_path(console_request: ConsoleRequest) -> str:
-    return f"{PATH}/{console_request.path_params['id']}"
+    return f"{PATH}/{console_request.path_params['webhook']}"
 
 
 def _require_shown(error: ApiError) -> ApiError:
