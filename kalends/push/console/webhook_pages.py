@@ -306,9 +306,8 @@ async def _perform(
 
 
 async def _read(console_request: ConsoleRequest, tx: Transaction) -> Row:
-    return await endpoints.fetch_webhook(
-        console_request.make_context(tx, slug=console_request.path_params["webhook"])
-    )
+    context = console_request.make_context(tx, slug=console_request.path_params["webhook"])
+    return await endpoints.fetch_webhook(context)
 
 
 def _page_path(console_request: ConsoleRequest) -> str:
