@@ -97,7 +97,7 @@ async def read_state(database_url: str) -> DatabaseState:
         counts = await connection.fetchrow(COUNT_OPEN_SITES) if schema.number >= "0038" else (0, 0)
         has_webhooks = await connection.fetchval("SELECT to_regprocedure('measure_webhooks()') IS NOT NULL")
         webhooks = WebhookState(*await connection.fetchrow(MEASURE_WEBHOOKS)) if has_webhooks else None
-        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, *counts, webhooks)
+        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, counts[0], counts[1], webhooks)
 
 
 async def read_facts(database_url: str) -> ServerFacts:
