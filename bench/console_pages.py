@@ -93,9 +93,9 @@ def filled_queue(site_url: str) -> Iterator[list[str]]:
         rows = connection.execute(
             """INSERT INTO proposals (site_id, id, record_id, base_revision, values, origin, user_id, guessed, state,
                     starts_at, created_at, expires_at)
-                SELECT e.site_id, gen_random_uuid(), CASE WHEN n % 2 = 0 THEN e.id END,
-                    CASE WHEN n % 2 = 0 THEN e.revision END,
-                    CASE WHEN n % 2 = 0
+                SELECT e.site_id, gen_random_uuid(), CASE WHEN n %% 2 = 0 THEN e.id END,
+                    CASE WHEN n %% 2 = 0 THEN e.revision END,
+                    CASE WHEN n %% 2 = 0
                         THEN jsonb_build_object('title', e.title || ' moved', 'description', e.description || ' Text')
                         ELSE jsonb_build_object('title', e.title, 'start_date', to_char(e.start_local, %(format)s),
                             'end_date', to_char(e.end_local, %(format)s), 'description', e.description,

@@ -33,9 +33,7 @@ from kalends.fleet.storage.replica import Replica
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
-from kalends.proposals.mails import send_mail
 from kalends.proposals.rules import Mail
-from kalends.push.mails import write_notice
 from kalends.push.operations.follower import Follower
 from kalends.push.operations.webhook_delivery import MAX_REQUESTS, Notice, WebhookDelivery
 from kalends.push.operations.webhook_messages import PublicUrls
@@ -301,11 +299,15 @@ def register_emails(queue: App, database: Database, settings: Settings) -> None:
 
     @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
+        from kalends.proposals.mails import send_mail  # Most workers need no template engine.
+
         if settings.smtp_url.get_secret_value():
             await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
 
     @queue.task(name=job_queue.Task.SEND_WEBHOOK_NOTICE, queue=Queue.EMAIL, retry=RETRY)
     async def send_webhook_notice(webhook_id: str, notice: Notice, site_id: int) -> None:
+        from kalends.push.mails import write_notice  # It imports a template engine, too.
+
         if settings.smtp_url.get_secret_value():
             async with database.transaction(site_id, utc_now(), writing=True) as tx:
                 await write_notice(tx, webhook_id, notice, settings.base_url)

@@ -70,6 +70,7 @@ RUNS: Final = (
     CommandRun("media list", output="pixel"),
     CommandRun("media check", output="0 images incomplete."),
     CommandRun("series extend", output="0 dates created."),
+    CommandRun("proposals forget", "anna@example.org", output="There is no data of anna@example.org."),
     # Imports.
     CommandRun("import run", f"{FILES}/table.csv --owner carol", output="Apply this plan"),
     CommandRun("import list", output="table.csv"),

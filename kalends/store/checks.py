@@ -32,11 +32,7 @@ FIND_MISSING: Final = """
 
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
-# In an earlier schema, the table lacks the column.
-COUNT_OPEN_SITES: Final = """
-    SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '')
-    FROM sites s WHERE (to_jsonb(s) ->> 'submissions')::boolean
-"""
+COUNT_OPEN_SITES: Final = "SELECT open_sites, nameless_sites FROM count_open_sites()"
 MEASURE_WEBHOOKS: Final = "SELECT active, paused, disabled, oldest_seconds FROM measure_webhooks()"
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
 READ_FACTS: Final = """
@@ -98,7 +94,7 @@ async def read_state(database_url: str) -> DatabaseState:
             return DatabaseState(schema, (), None)
         marks = await connection.fetch(FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
-        counts = await connection.fetchrow(COUNT_OPEN_SITES)
+        counts = await connection.fetchrow(COUNT_OPEN_SITES) if schema.number >= "0038" else (0, 0)
         has_webhooks = await connection.fetchval("SELECT to_regprocedure('measure_webhooks()') IS NOT NULL")
         webhooks = WebhookState(*await connection.fetchrow(MEASURE_WEBHOOKS)) if has_webhooks else None
         return DatabaseState(schema, tuple(row["statement"] for row in marks), age, counts[0], counts[1], webhooks)

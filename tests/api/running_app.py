@@ -7,6 +7,7 @@ process, a log or bytes on a socket start a server (test_server_process.py).
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -136,7 +137,13 @@ class RunningApp:
         return twin
 
     def run[T](self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
+        """Run work in the application's event loop, in another thread while Playwright's loop runs in this one."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._runner.run(work)
+        with ThreadPoolExecutor(1) as executor:
+            return executor.submit(self._runner.run, work).result()
 
     def flush_log(self) -> None:
         """Write the lines of the access log that are being collected."""

@@ -20,6 +20,7 @@ SAMPLES = {
     "key": "00000000-0000-4000-8000-000000000000",
     "token": "abc",
     "format": "csv",
+    "webhook": "a00000000000",
 }
 
 
@@ -33,7 +34,8 @@ def make_path(route: ConsoleRoute) -> str:
 
     def sample(match: re.Match[str]) -> str:
         name, pattern = match[1], match[2]
-        return SAMPLES[name] if re.fullmatch(pattern, SAMPLES[name]) else pattern.partition("|")[0]
+        samples = (SAMPLES[name], SAMPLES["id"], pattern.partition("|")[0])
+        return next(text for text in samples if re.fullmatch(pattern, text))
 
     path = re.sub(r"\(\?P<(\w+)>([^)]*)\)", sample, route.pattern).replace("?", "").replace("\\", "")
     assert re.fullmatch(route.pattern, path), (route.pattern, path)

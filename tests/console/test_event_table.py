@@ -65,7 +65,7 @@ UPCOMING = [
 def test_editor_sees_all_upcoming_events(desk: ConsoleClient) -> None:
     titles = list_titles(desk)
     assert sorted(titles) == sorted([*UPCOMING, "Submission"])
-    assert (titles[0], titles[-1]) == ("Contributor's draft", "Apple fair")
+    assert (titles[0], titles[-1]) == ("Submission", "Apple fair")
     assert "10 events" in desk.page(TABLE).text
 
 

@@ -35,6 +35,7 @@ QUEUES = {
     "purge": ("default", 0),
     "make_sizes": ("images", 0),
     "send_email": ("email", 0),
+    "send_proposal_email": ("email", 0),
     "plan_import": ("background", 0),
     "apply_import": ("background", 0),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import orjson
 
@@ -42,6 +42,12 @@ _FACTS: Final = Sql(
     FROM events r WHERE r.site_id = ?
     """
 )
+_LINKED: Final[LiteralString] = """
+    SELECT (SELECT jsonb_agg(jsonb_build_object('id', v.id, 'name', v.title, 'lat', v.geo_lat, 'lng', v.geo_lng))
+            FROM venues v WHERE v.site_id = ? AND v.id = ANY(?))::text AS venues,
+        (SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.title))
+            FROM organizers o WHERE o.site_id = ? AND o.id = ANY(?))::text AS organizers
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ async def find_candidates(
     if read is None:
         return []
     facts, start_utc, zone = read
+    facts = await _load_linked(tx, facts)
     return [
         row
         for row in await find_similar(tx, facts, start_utc, zone, own_id=own_id, visible=visible)
@@ -136,19 +143,30 @@ def _rate(row: Row, facts: EventFacts, zone: str) -> Candidate:
 
 def _make_facts(row: Row, zone: str) -> EventFacts:
     """Return the facts about a stored event. Convert its start to the zone, but keep the day of an all-day event."""
+    start = row["start_local"] if row["all_day"] else local_of(row["start_utc"], zone)
+    return _add_linked(EventFacts(row["title"], start, row["all_day"], website=row["website"]), row)
+
+
+async def _load_linked(tx: Transaction, facts: EventFacts) -> EventFacts:
+    """Add the names and places of linked records to their IDs, because another record may be the same place."""
+    if not facts.venue_ids and not facts.organizer_ids:
+        return facts
+    ids = (tx.site.id, list(facts.venue_ids), tx.site.id, list(facts.organizer_ids))
+    row = await tx.fetch_one(Sql(_LINKED, *ids))
+    return facts if row is None else _add_linked(replace(facts, venue_ids=(), organizer_ids=()), row)
+
+
+def _add_linked(facts: EventFacts, row: Row) -> EventFacts:
     venues: list[dict[str, Any]] = orjson.loads(row["venues"] or "[]")
     organizers: list[dict[str, Any]] = orjson.loads(row["organizers"] or "[]")
     points = [(venue["lat"], venue["lng"]) for venue in venues if venue["lat"] is not None]
-    return EventFacts(
-        row["title"],
-        row["start_local"] if row["all_day"] else local_of(row["start_utc"], zone),
-        row["all_day"],
+    return replace(
+        facts,
         venue_ids=tuple(venue["id"] for venue in venues),
-        venue_names=tuple(to_plain_text(venue["name"]) for venue in venues),
-        coordinates=tuple(points),
+        venue_names=(*facts.venue_names, *[to_plain_text(venue["name"]) for venue in venues]),
+        coordinates=(*facts.coordinates, *points),
         organizer_ids=tuple(entry["id"] for entry in organizers),
-        organizer_names=tuple(to_plain_text(entry["name"]) for entry in organizers),
-        website=row["website"],
+        organizer_names=(*facts.organizer_names, *[to_plain_text(entry["name"]) for entry in organizers]),
     )
 
 

@@ -129,11 +129,13 @@ async def decide_pending(kind: Kind, context: OperationContext) -> Outcome:
     A proposal without values keeps the decision.
     """
     permissions.require_role(context.actor, EDITOR)
-    if context.if_match is None:
-        raise errors.version_required()
-    tx, event = context.transaction, await fetch_active_row(EVENTS, context)
+    tx, event = context.transaction, await fetch_active_row(EVENTS, replace(context, if_match=None))
     if event["status"] != "pending":
         raise errors.proposal_decided(event["status"])
+    if context.if_match is None:
+        raise errors.version_required()
+    if event["revision"] not in context.if_match:
+        raise errors.precondition_failed()
     action: str = context.values.get("decision", "")
     if missing := params.find_missing(_REQUIRED.get(action, PENDING_PARAMS), context.values):
         raise errors.missing_params(missing)

@@ -130,7 +130,6 @@ async def _show_case(visit: Visit, case: Case) -> Response:
     shown = [(field.label, entry.texts[field.name]) for field in (*fields.END, *fields.WHERE, *fields.DETAILS)]
     model = StatusPage(
         title=read_title(subject.title),
-        hidden={},
         case=case,
         action=request.with_query(request.path),
         change_url=request.with_query(request.path + CHANGE),

@@ -33,15 +33,19 @@ MAX_CHOICE_BYTES: Final = 8000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionPage(Page):
-    """A page of the public form; `template` needs the variables in `parts`."""
+    """A page of the public form."""
 
-    template: ClassVar[str] = "submission_note.html"
     styles: ClassVar[tuple[str, ...]] = ("submission.css",)
     kind: str = "submission-page"
     robots: str = "noindex"
-    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionNotePage(SubmissionPage):
+    template: ClassVar[str] = "submission_note.html"
     hidden: Mapping[str, str]  # fields of the form that only programs read
-    paragraphs: Sequence[str] = ()
+    paragraphs: Sequence[str]
+    problem: str = ""
     asks_email: bool = False
     link_request_url: str = ""
 
@@ -50,6 +54,8 @@ class SubmissionPage(Page):
 class SubmissionFormPage(SubmissionPage):
     template: ClassVar[str] = "submission_form.html"
     scripts: ClassVar[tuple[str, ...]] = ("site.js", "submission.js")
+    hidden: Mapping[str, str]
+    problem: str
     action: str
     groups: Sequence[FieldGroup]
     entry: Entry
@@ -61,6 +67,7 @@ class SubmissionFormPage(SubmissionPage):
     is_full: bool = False  # whether there is no room for pictures
     lost_picture: bool = False  # whether the picture has to be chosen again
     back_url: str = ""
+    link_request_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class Visit:
         """Show a page with a message and, optionally, a form for the email address."""
         text = self.page.locale.text
         shown = [text(row) for row in paragraphs]
-        model = SubmissionPage(title=text(title), paragraphs=shown, hidden={"stamp": self.make_stamp()}, **more)
+        model = SubmissionNotePage(title=text(title), paragraphs=shown, hidden={"stamp": self.make_stamp()}, **more)
         return await self.show(model, status, wait)
 
     async def show_form(

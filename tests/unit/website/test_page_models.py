@@ -6,11 +6,17 @@ from functools import cache
 import pytest
 from jinja2 import Environment, meta, nodes
 
+from kalends.proposals.pages.status_page import StatusPage
+from kalends.proposals.pages.submission_frame import SubmissionFormPage, SubmissionNotePage
+from kalends.push.pages.hall_display import DisplayPage
 from kalends.website import pages
 from kalends.website.context import TEMPLATES
 from kalends.website.pages import Layout, Page
 
-MODELS = [value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)]
+MODELS = [
+    *[value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)],
+    *(SubmissionNotePage, SubmissionFormPage, StatusPage, DisplayPage),
+]
 GLOBALS = {
     *("_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "list_preloads", "scripts", "self_target", "style", "styles")
 }
@@ -30,8 +36,8 @@ def parse(template: str) -> nodes.Template:
 def list_variables(template: str) -> set[str]:
     """Return the variables of a template and of the templates that it extends or imports."""
     tree = parse(template)
-    # Blocks report the macros that their template imports as undeclared.
-    macros = {macro.name for name in MACROS for macro in parse(name).find_all(nodes.Macro)}
+    # Blocks report the macros that their template has or imports as undeclared.
+    macros = {macro.name for name in (*MACROS, template) for macro in parse(name).find_all(nodes.Macro)}
     variables = set(meta.find_undeclared_variables(tree)) - macros
     return variables.union(*[list_variables(name) for name in meta.find_referenced_templates(tree) if name])
 

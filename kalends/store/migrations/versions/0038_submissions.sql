@@ -20,11 +20,18 @@ BEGIN
         at)::procrastinate_job_to_defer_v1]);
 END $$;
 
+-- Sites with a public form, and those of them without a base URL.
+CREATE OR REPLACE FUNCTION count_open_sites(OUT open_sites bigint, OUT nameless_sites bigint)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT count(*), count(*) FILTER (WHERE coalesce(s.base_url, '') = '') FROM sites s WHERE s.submissions
+$$;
+
 DO $$
 DECLARE
     called regprocedure;
 BEGIN
-    FOREACH called IN ARRAY ARRAY['sites_with_idle_submitters(timestamptz)', 'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
+    FOREACH called IN ARRAY ARRAY['sites_with_idle_submitters(timestamptz)', 'count_open_sites()',
+        'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', called, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', called);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO kalends_app', called);
