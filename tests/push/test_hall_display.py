@@ -286,11 +286,12 @@ def test_cancellation_is_shown_within_three_seconds(
         page, delays = browser.page, list[float]()
         for title, event in zip(titles, events, strict=True):
             with run_stream(hall.database_url, port, tmp_path / f"{event}.log", f"{DAY} 12:30:00"):
-                with page.expect_request("**/api/**", timeout=90_000):
+                if title == titles[0]:
                     page.goto(server.base_url + DISPLAY)
                 row = page.locator("main li", has_text=title)
                 expect(row).not_to_contain_text("Cancelled")
-                page.wait_for_timeout(3000)  # the fetch after the snapshot
+                # The browser connects again within ten seconds, and the page is fetched after a snapshot.
+                page.wait_for_timeout(15_000)
                 hall.editor.put(f"{API_PATH}/events/{event}", json={"event_status": "cancelled"})
                 began = time.monotonic()
                 expect(row).to_contain_text("Cancelled")

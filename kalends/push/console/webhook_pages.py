@@ -176,7 +176,7 @@ async def show_list(console_request: ConsoleRequest) -> Response:
 
 
 async def show_webhook(console_request: ConsoleRequest) -> Response:
-    return await _show_page(console_request, console_request.path_params["id"])
+    return await _show_page(console_request, console_request.path_params["webhook"])
 
 
 async def _show_page(
@@ -288,7 +288,7 @@ async def _act(
     try:
         await _perform(console_request, operation, params, sent)
     except ApiError as error:
-        return await _show_page(console_request, console_request.path_params["id"], error=_require_shown(error))
+        return await _show_page(console_request, console_request.path_params["webhook"], error=_require_shown(error))
     return redirect(_page_path(console_request), notice)
 
 
@@ -298,7 +298,7 @@ async def _perform(
     params: Sequence[Param] = (),
     sent: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    webhook_id = console_request.path_params.get("id")
+    webhook_id = console_request.path_params.get("webhook")
     values = read_params(params, dict(sent or {}), update=webhook_id is not None)
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
@@ -306,11 +306,12 @@ async def _perform(
 
 
 async def _read(console_request: ConsoleRequest, tx: Transaction) -> Row:
-    return await endpoints.fetch_webhook(console_request.make_context(tx, slug=console_request.path_params["id"]))
+    context = console_request.make_context(tx, slug=console_request.path_params["webhook"])
+    return await endpoints.fetch_webhook(context)
 
 
 def _page_path(console_request: ConsoleRequest) -> str:
-    return f"{PATH}/{console_request.path_params['id']}"
+    return f"{PATH}/{console_request.path_params['webhook']}"
 
 
 def _require_shown(error: ApiError) -> ApiError:
@@ -320,7 +321,7 @@ def _require_shown(error: ApiError) -> ApiError:
     return error
 
 
-_WEBHOOK: Final = r"/settings/webhooks/(?P<id>[a-z][a-z0-9]{11})"
+_WEBHOOK: Final = r"/settings/webhooks/(?P<webhook>[a-z][a-z0-9]{11})"
 ROUTES: Final = (
     ConsoleRoute("/settings/webhooks", show_list, min_role=ADMINISTRATOR),
     ConsoleRoute("/settings/webhooks/new", show_new, create, ADMINISTRATOR),

@@ -8,13 +8,14 @@ from jinja2 import Environment, meta, nodes
 
 from kalends.proposals.pages.status_page import StatusPage
 from kalends.proposals.pages.submission_frame import SubmissionFormPage, SubmissionNotePage
+from kalends.push.pages.hall_display import DisplayPage
 from kalends.website import pages
 from kalends.website.context import TEMPLATES
 from kalends.website.pages import Layout, Page
 
 MODELS = [
     *[value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)],
-    *(SubmissionNotePage, SubmissionFormPage, StatusPage),
+    *(SubmissionNotePage, SubmissionFormPage, StatusPage, DisplayPage),
 ]
 GLOBALS = {
     *("_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "list_preloads", "scripts", "self_target", "style", "styles")
