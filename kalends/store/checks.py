@@ -96,9 +96,7 @@ async def read_state(database_url: str) -> DatabaseState:
         age = await connection.fetchval(READ_HEARTBEAT)
         # Earlier schemas lack these functions.
         counts = await connection.fetchrow(COUNT_OPEN_SITES) if schema.number >= "0038" else (0, 0)
-        webhooks = (
-            WebhookState(*await connection.fetchrow(MEASURE_WEBHOOKS)) if schema.number >= "0039" else None
-        )
+        webhooks = WebhookState(*await connection.fetchrow(MEASURE_WEBHOOKS)) if schema.number >= "0039" else None
         return DatabaseState(schema, tuple(row["statement"] for row in marks), age, counts[0], counts[1], webhooks)
 
 
