@@ -65,7 +65,9 @@ def plan_retry(attempts: int, now: datetime, spread: float = 0.0) -> datetime | 
 def plan_wait(failures: int, now: datetime, retry_after: int | None = None) -> datetime:
     """Return until when an endpoint waits after this many failures in a row, or as long as its response demands."""
     seconds = ENDPOINT_DELAYS[min(failures, len(ENDPOINT_DELAYS)) - 1]
-    return now + timedelta(seconds=seconds if retry_after is None else min(retry_after, MAX_RETRY_AFTER))
+    if retry_after is not None:
+        seconds = min(max(retry_after, ENDPOINT_DELAYS[0]), MAX_RETRY_AFTER)
+    return now + timedelta(seconds=seconds)
 
 
 def new_webhook_id() -> str:

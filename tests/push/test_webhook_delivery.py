@@ -266,6 +266,11 @@ def test_endpoint_that_is_gone_is_disabled_at_once(stand: DeliveryStand, endpoin
     stand.create(title="Unheard")
     time.sleep(2)
     assert len(endpoint.mailbox.received) == 1
+    endpoint.mailbox.respond = lambda message: OK
+    stand.client.patch(f"/api/kalends/v1/webhooks/{endpoint.id}", json={"state": "active"})
+    stand.settle(endpoint)
+    titles = {message.json["data"]["record"]["title"] for message in endpoint.mailbox.received[1:]}
+    assert titles == {"Last", "Unheard"}
 
 
 def test_only_changes_after_a_pause_wait_for_its_end(stand: DeliveryStand, endpoint: Endpoint) -> None:
@@ -364,3 +369,19 @@ def test_worker_logs_no_body_and_no_error(stand: DeliveryStand) -> None:
     log = stand.log.read_text()
     assert "Traceback" not in log, log[-3000:]
     assert "Poison" not in log
+
+
+def test_delivery_survives_lost_connections(stand: DeliveryStand, endpoint: Endpoint) -> None:
+    endpoint.mailbox.respond = lambda message: Answer(delay=1)
+    stand.create(title="Before")
+    wait_until(lambda: stand.receiver.concurrent == 1, 10)
+    stand.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+    )
+    endpoint.mailbox.respond = lambda message: OK
+    wait_until(lambda: stand.client.get("/readyz").is_success, 20)
+    event = stand.create(title="After")
+    stand.settle(endpoint, 45)
+    assert f"event/{event['id']}" in {message.key for message in endpoint.mailbox.received}
+    assert stand.workers[-1].is_running()

@@ -10,6 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.api.running_app import expect_json
+from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
+from tests.media.image_fixtures import make_image
 from tests.push.delivery_stand import DeliveryStand, Endpoint
 from tests.push.webhook_receiver import Answer
 from tests.soak import scaled, slowdown
@@ -22,6 +25,9 @@ RATE = 20  # writes per second
 SECONDS = scaled(10, 60)
 ENDPOINTS = 10
 IMAGE_JOBS = 500
+BACKLOG = scaled(20_000, 1_000_000)  # changes
+CHANGES_PER_RECORD = scaled(20, 50)
+MAX_GROWTH = 20  # MB
 
 
 def test_idle_endpoints_cost_one_cheap_statement(database_url: str, report: Callable[[object], None]) -> None:
@@ -83,6 +89,8 @@ def test_messages_arrive_within_seconds(
     delays = sorted(delay for endpoint in endpoints for delay in _read_delays(endpoint, written))
     p50, p99 = statistics.median(delays), delays[int(len(delays) * 0.99)]
     cpu = _read_cpu_seconds(worker.process.pid) - cpu_before
+    if trouble == "image jobs wait":
+        assert stand.sql("SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'make_sizes'")[0]["count"] > 100
     report(
         f"{len(written)} writes in {SECONDS} s, {len(endpoints)} endpoints, {trouble or 'no trouble'}: "
         f"p50 {p50:.2f} s, p99 {p99:.2f} s from commit to receipt; worker {cpu:.1f} s CPU"
@@ -92,12 +100,47 @@ def test_messages_arrive_within_seconds(
     assert p99 < 5 * factor
 
 
+def test_backlog_needs_no_memory(idle_stand: DeliveryStand, report: Callable[[object], None]) -> None:
+    """Half of the endpoint's messages are delivered before the measurement, half after it."""
+    stand, records = idle_stand, BACKLOG // CHANGES_PER_RECORD
+    endpoint = stand.add_endpoint()
+    stand.sql(
+        "INSERT INTO tags (site_id, id, revision, name, name_folded, slug) "
+        "SELECT 1, n, %s + n, 'tag ' || n, 'tag ' || n, 'tag-' || n FROM generate_series(1, %s) n",
+        BACKLOG - records,
+        records,
+    )
+    stand.sql(
+        "INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, was_public) "
+        "SELECT 1, n, 'tags', 1 + (n - 1) %% %s, CASE WHEN n <= %s THEN 'create' ELSE 'update' END, "
+        """jsonb_build_object('name', 'tag ' || n), '{"name": "new"}', n > %s FROM generate_series(1, %s) n""",
+        *(records, records, records, BACKLOG),
+    )
+    stand.sql("UPDATE sites SET revision = %s, last_term_id = %s WHERE id = 1", BACKLOG, records)
+    worker, started = stand.start_worker(), time.monotonic()
+    endpoint.mailbox.wait_for(records // 2, 1200)
+    before = _read_memory(worker.process.pid)
+    endpoint.mailbox.wait_for(records, 1200)
+    growth, seconds = _read_memory(worker.process.pid) - before, time.monotonic() - started
+    report(f"{BACKLOG:,} changes of {records:,} records behind: {growth:+.1f} MB, {records / seconds:.0f} messages/s")
+    assert growth <= MAX_GROWTH
+    keys = [message.key for message in endpoint.mailbox.received]
+    assert sorted(set(keys)) == sorted(keys)
+
+
+def _read_memory(pid: int) -> float:
+    """Return the resident memory of a process in MB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def _add_image_jobs(stand: DeliveryStand) -> None:
-    """Fill the queue of images; each job reads an image that has no file."""
+    """Fill the queue of images: each job decodes the same large photo for another record."""
+    photo = {"file": ("photo.jpg", make_image(width=2400, height=1600))}
+    expect_json(stand.client.post(f"{EXTENSION_PATH}/media", files=photo), 201)
     stand.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
-        "SELECT 1, 1000000 + n, 0, lpad(to_hex(n), 64, '0') || '.png', 'png', 4000, 3000, 1 "
-        "FROM generate_series(1, %s) n",
+        "SELECT m.site_id, 1000000 + n, 0, m.url, m.extension, m.width, m.height, m.filesize "
+        "FROM media m, generate_series(1, %s) n",
         IMAGE_JOBS,
     )
     stand.sql(

@@ -47,8 +47,8 @@ ACTION_PARAMS: dict[str, dict[str, Any]] = {
 }
 NEW_IMPORT = {"kind": "ical"}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
-# Site `a` has one account and one image more. Only administrators manage webhooks.
-USERS_A = {"ed": "administrator", "ann": "editor"}
+# Site `a` has two accounts and one image more. Only administrators manage webhooks.
+USERS_A = {"ed": "administrator", "ann": "editor", "bob": "editor"}
 USERS_B = {"ed": "administrator"}
 FOREIGN_USER, FOREIGN_IMAGE, SHARED_IMAGE = 2, 77, 78
 

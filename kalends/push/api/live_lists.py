@@ -154,10 +154,10 @@ class LiveLists:
 
     async def _join(self, context: ApiRequest, endpoint: Endpoint) -> Followed:
         """Return what a request asks for, after its first evaluation; raise the error of that evaluation."""
-        asked = read_followed(context, endpoint)
-        followed = self._by_key.setdefault(asked.key, asked)
+        wanted = read_followed(context, endpoint)
+        followed = self._by_key.setdefault(wanted.key, wanted)
         with self._keeping(followed):
-            if followed is asked:
+            if followed is wanted:
                 followed.task = asyncio.create_task(self._run_first(followed))
                 followed.task.add_done_callback(_forget_error)
             if not followed.is_ready and followed.task is not None:

@@ -52,9 +52,9 @@ class Follower:
         """Start a task for each consumer with work; return whether there are any."""
         try:
             leases = await log_consumers.take_consumers(self._database, MAX_CONSUMERS - len(self._tasks))
-        except ApiError as error:
+        except Exception as error:  # Deliveries must go on once the database does.
             if self._is_reachable:
-                log.warning("cannot look for changes: %s", error.message)
+                log.warning("cannot look for changes: %r", error)
             self._is_reachable = False
             return False
         self._is_reachable = True
@@ -72,7 +72,7 @@ class Follower:
             with skipping_unknown_sites():
                 is_released = await self._handlers[lease.kind](lease)
         except LeaseLost:
-            pass
+            delay = ERROR_DELAY  # if its endpoint no longer exists
         except ApiError as error:
             log.warning("consumer %s of site %s: %s", lease.consumer, lease.site_id, error.message)
             delay = timedelta(seconds=POLL_SECONDS)

@@ -81,8 +81,8 @@ class Round:
 
     @property
     def cursor(self) -> int:
-        """Return the revision up to which every change was sent. If the endpoint is down, the page is repeated."""
-        if self.sent.is_refused:
+        """Return the revision up to which every change was sent. If the endpoint is down or gone, nothing was."""
+        if self.sent.is_refused or self.sent.effects["gone"]:
             return self.webhook.cursor
         unsent = [message.revision for message in self.sent.unsent if not message.is_retry]
         return unsent[0] - 1 if unsent else self.page.cursor
@@ -164,8 +164,9 @@ class WebhookDelivery:
             await _store_health(tx, webhook, health)
             await delivery_tables.store_pending(tx, webhook.id, done.plan_retries(tx.now))
             await delivery_tables.delete_pending(tx, webhook.id, done.settled)
-            goes_on = not health.disabled_reason and await _advance(tx, done, health.due_at)
+            goes_on = await _advance(tx, done, health.due_at)
             if health.disabled_reason:
+                goes_on = False
                 await webhook_tables.stop_consumer(tx, webhook.id)
         for effect, number in sent.effects.items():
             metrics.find_series(metrics.WEBHOOK_MESSAGES, effect).inc(number)

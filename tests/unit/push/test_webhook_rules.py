@@ -109,6 +109,7 @@ def test_endpoint_waits_longer_after_each_failure() -> None:
     waits = [(rules.plan_wait(failures, NOW) - NOW).total_seconds() for failures in range(1, 9)]
     assert waits == [5, 30, 120, 600, 1800, 3600, 3600, 3600]
     assert rules.plan_wait(5, NOW, 7) == NOW + timedelta(seconds=7)
+    assert rules.plan_wait(5, NOW, 0) == NOW + timedelta(seconds=5)
     assert rules.plan_wait(1, NOW, 10**9) == NOW + timedelta(days=1)
 
 
