@@ -197,7 +197,7 @@ def test_rights_are_checked_at_each_evaluation(stage: Stage) -> None:
     with stage.follow(path) as anonymous, stage.follow(path, "editor") as client:
         copy = follow_copy(client)
         assert draft["id"] in [record["id"] for record in copy.records]
-        assert draft["id"] not in [record["id"] for record in follow_copy(anonymous).records]
+        assert anonymous.status in (400, 401, 403)
     with stage.follow(path, "administrator") as client:
         assert follow_copy(client).records
         with psycopg.connect(stage.database_url, autocommit=True) as connection:
