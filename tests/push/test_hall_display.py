@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -175,6 +176,8 @@ def hall(
     postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
 ) -> Iterator[DemoCalendar]:
     """Return the demo calendar on its full day at 9:30."""
+    if not shutil.which("faketime"):
+        pytest.skip("needs faketime")
     template, users = user_template
     with temporary_database(postgres_url, template=template) as name:
         url = replace_database(postgres_url, name)
@@ -191,6 +194,7 @@ def shift_time(moment: str) -> dict[str, Any]:
     return {"environment": environment, "prefix": ["faketime", "-f", f"@{moment}"], "timeout": 90}
 
 
+@pytest.mark.npm
 @pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 720), (390, 844)])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_display_is_accessible_and_fits_the_screen(

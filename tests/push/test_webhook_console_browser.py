@@ -58,6 +58,7 @@ def server(
         started.stop()
 
 
+@pytest.mark.npm
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
 def test_pages_are_accessible_and_fit(server: Server, chromium: Browser, width: int, scheme: str) -> None:
     with open_console(
