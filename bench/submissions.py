@@ -95,13 +95,19 @@ async def use(base_url: str, site: SeededSite, seconds: float, figures: Figures)
             figures.add("page", time.perf_counter() - started)
             response.raise_for_status()
 
-        async def save(number: int) -> None:
-            started = time.perf_counter()
-            response = await client.patch(f"{NS}/events/{site.event_id}", json={"cost": str(number)}, auth=auth)
-            figures.add("save", time.perf_counter() - started)
-            response.raise_for_status()
+        async def edit() -> None:
+            """Save at most twice a second, one save after the other."""
+            deadline = time.perf_counter() + seconds
+            for number in itertools.count():
+                started = time.perf_counter()
+                if started >= deadline:
+                    return
+                response = await client.patch(f"{NS}/events/{site.event_id}", json={"cost": str(number)}, auth=auth)
+                figures.add("save", time.perf_counter() - started)
+                response.raise_for_status()
+                await asyncio.sleep(max(0.0, started + 0.5 - time.perf_counter()))
 
-        await asyncio.gather(_repeat(read, 0.1, seconds), _repeat(save, 0.5, seconds))
+        await asyncio.gather(_repeat(read, 0.1, seconds), edit())
 
 
 async def _repeat(work: Callable[[int], Awaitable[None]], interval: float, seconds: float) -> None:
