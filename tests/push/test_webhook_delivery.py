@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.api.running_app import API_PATH
+from tests.api.sample_records import DATES
 from tests.lifecycle.processes import wait_until
 from tests.push.delivery_stand import DeliveryStand, Endpoint
 from tests.push.webhook_receiver import OK, Answer, Received
@@ -380,8 +382,9 @@ def test_delivery_survives_lost_connections(stand: DeliveryStand, endpoint: Endp
         "WHERE pid <> pg_backend_pid() AND datname = current_database()"
     )
     endpoint.mailbox.respond = lambda message: OK
-    wait_until(lambda: stand.client.get("/readyz").is_success, 20)
-    event = stand.create(title="After")
+    body = {"title": "After", **DATES}
+    # The server's connections are lost, too.
+    wait_until(lambda: stand.client.post(f"{API_PATH}/events", json=body).status_code == 201, 20)
     stand.settle(endpoint, 45)
-    assert f"event/{event['id']}" in {message.key for message in endpoint.mailbox.received}
+    assert "After" in {message.json["data"]["record"]["title"] for message in endpoint.mailbox.received}
     assert stand.workers[-1].is_running()
