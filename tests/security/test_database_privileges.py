@@ -23,6 +23,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "due_imports",
     "due_proposals",
     "sites_with_idle_submitters",
+    "count_open_sites",
     "sites_with_queue",
     "due_records",
     "dated_changes",
