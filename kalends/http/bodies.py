@@ -675,3 +675,41 @@ def fingerprint_upload(upload_hash: bytes, values: Mapping[str, Any]) -> bytes:
     """
     pairs = sorted((name, str(value)) for name, value in values.items())
     return upload_hash + repr(pairs).encode(errors="surrogatepass")
+
+
+# Streams: the `Accept` header of requests that may follow a list --------------------------------
+
+STREAM_TYPE: Final = "text/event-stream"
+
+
+def prefers_stream(header: str) -> bool:
+    """Return whether a client prefers a stream to every other type; a tie means JSON."""
+    stream, others = _read_qualities(header)
+    return stream > others
+
+
+def accepts_only_stream(header: str) -> bool:
+    stream, others = _read_qualities(header)
+    return stream > 0 and others == 0
+
+
+def _read_qualities(header: str) -> tuple[float, float]:
+    """Return the quality of streams, and the highest quality of all other types."""
+    stream = others = 0.0
+    if STREAM_TYPE not in header.lower():
+        return stream, 1.0
+    for part in header.lower().split(","):
+        name, *parameters = [piece.strip() for piece in part.split(";")]
+        quality = next((_read_quality(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
+        if name == STREAM_TYPE:
+            stream = max(stream, quality)
+        elif name:
+            others = max(others, quality)
+    return stream, others
+
+
+def _read_quality(text: str) -> float:
+    try:
+        return min(max(float(text), 0.0), 1.0)
+    except ValueError:
+        return 0.0
