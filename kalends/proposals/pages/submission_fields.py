@@ -16,7 +16,7 @@ from kalends.calendar.rules.when import combine, end_of, split_date
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.messages import Message, gettext_noop as N_
-from kalends.core.params import RepeatedValues, parse_id
+from kalends.core.params import parse_id, read_form_text
 
 Control = Literal["text", "textarea", "date", "time", "checkbox", "url", "email", "file", "categories"]
 
@@ -100,7 +100,7 @@ DATES: Final = frozenset({"start_date", "end_date", "all_day"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What somebody typed, by field, and the IDs of the chosen categories."""
+    """The texts that a person has typed, by field, and the IDs of the chosen categories."""
 
     texts: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(ALL_FIELDS, ""))
     categories: Sequence[int] = ()
@@ -118,10 +118,8 @@ def read_entry(form: Mapping[str, Any]) -> Entry:
 
 
 def read_text(form: Mapping[str, Any], name: str) -> str:
-    """Return the value of a text field, without U+0000, which PostgreSQL cannot store."""
-    value = form.get(name, "")
-    value = value[-1] if isinstance(value, RepeatedValues) else value
-    return value.replace("\0", "").replace("\r\n", "\n").strip() if isinstance(value, str) else ""
+    """Return the value of a text field, with the line breaks that are stored and compared."""
+    return read_form_text(form, name).replace("\r\n", "\n").strip()
 
 
 def decode_entry(text: str) -> Entry:
