@@ -14,14 +14,13 @@ from kalends.console.console_request import (
     PREFIX,
     ConsoleRequest,
     ConsoleRoute,
-    field_errors,
     form_error,
     is_confirmed,
     redirect,
     require_confirmed,
 )
 from kalends.console.field_texts import local_text, make_locale
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.messages import Message, gettext_noop as N_, translator
 from kalends.core.params import Param, read_params
 from kalends.http.router import Operation
