@@ -26,9 +26,9 @@ from kalends.core import errors, messages
 from kalends.core.egress import read_allowed_network
 from kalends.core.errors import ApiError
 from kalends.core.limits import read_network
-from kalends.core.messages import Message
 from kalends.core.times import utc_now
 from kalends.http import bodies, health, responses
+from kalends.http.accept import STREAM_TYPE, refuse_stream
 from kalends.http.auth import record_use
 from kalends.http.bodies import (
     SCRIPT,
@@ -36,7 +36,6 @@ from kalends.http.bodies import (
     DisconnectWatcher,
     Receive,
     Send,
-    accepts_only_stream,
     read_host,
     rewrite_rest_route,
     strip_port,
@@ -277,8 +276,8 @@ class Application:
             inbound.context = find_context(self._config, self._state, request, inbound.host)
             if self._streams is not None:
                 self._streams.choose_handler(inbound.context, request)
-            else:
-                _refuse_stream(inbound.context)
+            elif STREAM_TYPE in request.headers.get("accept", "").lower():
+                refuse_stream(inbound.context)
             key = self._cache.make_key(inbound.context)
             if inbound.context is not None and key is not None:
                 cached, age = await self._cache.find(inbound.context, key)
@@ -603,11 +602,3 @@ def _add_headers(policy: HeaderPolicy, inbound: InboundRequest, response: Respon
         if context.access != "session":
             headers |= responses.make_headers(inbound.request, policy.origins)
     set_headers(response, headers)
-
-
-def _refuse_stream(context: RequestContext[Any] | None) -> None:
-    """Raise 406 if a client of the API accepts nothing but a stream, which this process does not serve."""
-    if not isinstance(context, ApiRequest) or context.request.method not in ("GET", "HEAD"):
-        return
-    if accepts_only_stream(context.request.headers.get("accept", "")):
-        raise errors.not_acceptable(Message("This address does not stream; send `Accept: application/json`."))

@@ -95,7 +95,8 @@ class UrlBuilder:
 
     def display(self) -> str:
         """Return the path of the hall display with the events of this list."""
-        return replace(self, frame=None, filters=self.stable_filters).url(DISPLAY)
+        pairs = [*self.stable_filters, ("lang", self.language)] if self.language else self.stable_filters
+        return DISPLAY + (f"?{urlencode(pairs)}" if pairs else "")
 
     def subscriptions(self) -> dict[str, str]:
         url = self.base_url + self.feed("ics")

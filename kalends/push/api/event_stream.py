@@ -9,7 +9,8 @@ from typing import Final
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from kalends.http.bodies import STREAM_TYPE, ClientDisconnected
+from kalends.http.accept import STREAM_TYPE
+from kalends.http.bodies import ClientDisconnected
 from kalends.push.api.stream_messages import COMMENT
 
 # A client with as many unread messages is disconnected.

@@ -22,8 +22,8 @@ from kalends.core.errors import ApiError
 from kalends.core.limits import ConcurrencyLimits, PerOwnerLimiter, rate_limit_key
 from kalends.core.messages import Message
 from kalends.core.times import utc_now
+from kalends.http.accept import accepts_only_stream, prefers_stream
 from kalends.http.auth import record_use
-from kalends.http.bodies import accepts_only_stream, prefers_stream
 from kalends.http.request import ApiRequest, AppState, ReadRequest
 from kalends.http.responses import encode_json, error_body
 from kalends.http.router import Endpoint
