@@ -96,7 +96,7 @@ setup-s3:
 # Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/api/test_hostile_fields.py tests/backup tests/caching tests/cells tests/console tests/failover tests/feeds tests/imports tests/lifecycle tests/lists tests/media tests/move_in tests/pages tests/replicas tests/robustness tests/security tests/series tests/speed tests/unit tests/varnish
+    [ $# -gt 0 ] || set -- tests/api/test_hostile_fields.py tests/backup tests/caching tests/cells tests/console tests/failover tests/feeds tests/imports tests/lifecycle tests/lists tests/media tests/move_in tests/pages tests/push tests/replicas tests/robustness tests/security tests/series tests/speed tests/unit tests/varnish
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Replace servers and workers of three versions one by one, under 200 requests and 10 writes per second
@@ -179,6 +179,10 @@ bench-submissions *arguments:
 # Measure the sender of digests: --quick, --people N, --lists N, --delay SECONDS
 bench-digests *arguments:
     uv run python -m bench.digests "$@"
+
+# Hold idle streams, and follow 200 lists while five events per second change: --seconds N, --only idle
+bench-streams *arguments:
+    uv run python -m bench.streams "$@"
 
 # Edit with 100 people in the console while others read: --quick, --editors N, --rounds N
 bench-console *arguments:

@@ -121,7 +121,7 @@ def measure_count(site_url: str, requests: int) -> float:
         database = await Database.open(Options(url=site_url))
         elapsed: list[float] = []
         try:
-            async with database.transaction(1, utc_now()) as tx:
+            async with database.transaction(1, utc_now(), writing=False) as tx:
                 for _ in range(requests):
                     started = time.perf_counter()
                     number = await count_queue(tx)

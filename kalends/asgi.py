@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from kalends import routes
 from kalends.adapters.tracing import Tracer
@@ -23,10 +23,12 @@ from kalends.calendar.access.caching import EventFragments
 from kalends.console.console_rendering import serve_console
 from kalends.console.console_request import PREFIX as CONSOLE, ConsoleRequest
 from kalends.core import errors, messages
+from kalends.core.egress import read_allowed_network
 from kalends.core.errors import ApiError
 from kalends.core.limits import read_network
 from kalends.core.times import utc_now
 from kalends.http import bodies, health, responses
+from kalends.http.accept import STREAM_TYPE, refuse_stream
 from kalends.http.auth import record_use
 from kalends.http.bodies import (
     SCRIPT,
@@ -74,6 +76,19 @@ Context = RequestContext[Any]
 StoreResponse = Callable[[CachedResponse | None], None]
 OpenState = Callable[[], Awaitable[AppState]]
 
+
+class StreamServer(Protocol):
+    """Serves live lists instead of pages and records."""
+
+    def choose_handler(self, context: Context | None, request: Request) -> None:
+        """Replace the context's handler if the client prefers a stream; raise 404 for what is not served here."""
+        ...
+
+    async def run(self, state: AppState) -> None:
+        """Keep the lists up to date until the task is cancelled."""
+        ...
+
+
 log = logging.getLogger(__name__)
 
 REQUEST_ID: Final = re.compile(rb"[\w.:-]{1,100}")
@@ -110,6 +125,7 @@ class InboundRequest:
     host: str = ""  # the validated Host header
     context: Context | None = None  # None for a system path
     started_at: float = field(default_factory=time.perf_counter)
+    is_logged: bool = False
 
     @property
     def language(self) -> str:
@@ -133,7 +149,12 @@ class Application:
         self._cache = ResponseCache(config.cache_bytes, config.headers.stale_seconds)
         self._background: set[asyncio.Task[None]] = set()
         self._repeats_hits = False
+        self._streams: StreamServer | None = None
         self._api_prefixes = (f"{SCRIPT}/", *[mount.prefix.lower() for mount in config.mounts])
+
+    def serve_streams(self, streams: StreamServer) -> None:
+        """Serve only live lists, and health checks; called before the server starts."""
+        self._streams = streams
 
     @property
     def _state(self) -> AppState:
@@ -175,13 +196,15 @@ class Application:
         self._opened_state = await self._open_state()
         replica = self._state.sources.replica
         # Tracing and choosing a replica require the whole request.
-        self._repeats_hits = self._telemetry.tracer is None and replica is None
+        self._repeats_hits = self._telemetry.tracer is None and replica is None and self._streams is None
         samples = sample_pool(self._state.database, replica)
         watching = [asyncio.create_task(work) for work in (self._state.worker_watch.run(), samples)]
         if replica is not None:
             watching.append(asyncio.create_task(replica.run()))
         if self._config.agents is not None:
             watching.append(asyncio.create_task(self._config.agents.run()))
+        if self._streams is not None:
+            watching.append(asyncio.create_task(self._streams.run(self._state)))
         if self._warms_up:
             await self._warm_up()
         await send({"type": "lifespan.startup.complete"})
@@ -230,9 +253,15 @@ class Application:
             "query_string": b"",
             "headers": [(b"host", host.encode())],
         }
-        context = find_context(self._config, self._state, Request(scope), host)
-        if context is not None:
-            await _run_handler(context)
+        await self.render(scope)
+
+    async def render(self, scope: Scope) -> tuple[Context, Response]:
+        """Handle a request that has no connection, without the cache and the log; raise its ApiError."""
+        request = Request(scope)
+        context = find_context(self._config, self._state, request, read_host(request))
+        if context is None:
+            raise errors.no_route()
+        return context, await _run_handler(context)
 
     async def _respond(self, scope: Scope, head: Head | None, watcher: DisconnectWatcher, send: Send) -> None:
         request = Request(scope, watcher.receive)
@@ -245,6 +274,10 @@ class Application:
             inbound.host = read_host(request)
             rewrite_rest_route(scope, self._config.rest_root)
             inbound.context = find_context(self._config, self._state, request, inbound.host)
+            if self._streams is not None:
+                self._streams.choose_handler(inbound.context, request)
+            elif STREAM_TYPE in request.headers.get("accept", "").lower():
+                refuse_stream(inbound.context)
             key = self._cache.make_key(inbound.context)
             if inbound.context is not None and key is not None:
                 cached, age = await self._cache.find(inbound.context, key)
@@ -264,7 +297,8 @@ class Application:
                 with self._cache.rendering(key) as store:
                     await watcher.run(request, self._render(inbound, error, key, store))
         except ClientDisconnected:
-            self._log(inbound, CLIENT_CLOSED_REQUEST)
+            if not inbound.is_logged:
+                self._log(inbound, CLIENT_CLOSED_REQUEST)
 
     async def _render(
         self, inbound: InboundRequest, error: ApiError | None, key: bytes | None, store: StoreResponse | None
@@ -289,6 +323,11 @@ class Application:
             prepared = await prepare_cached(context, cached, self._config.headers.origins)
             policy, age = self._config.headers, context.outage_age
             await send_prepared(inbound.send, prepared, policy, context.now, request_id=inbound.request_id, age=age)
+        elif isinstance(response, StreamingResponse):
+            # A stream ends when its client leaves, so what counts is the time until it begins.
+            self._log(inbound, response.status_code)
+            await response(inbound.request.scope, inbound.request.receive, inbound.send)
+            return
         else:
             await _send(inbound, response)
         self._log(inbound, response.status_code, user=context.actor.user_id if context else None)
@@ -369,6 +408,7 @@ class Application:
             self._telemetry.exception(error)
 
     def _log(self, inbound: InboundRequest, status: int, route: str = "", **more: Any) -> None:
+        inbound.is_logged = True
         route = route or (inbound.context.route_pattern if inbound.context else "other")
         seconds = time.perf_counter() - inbound.started_at
         self._telemetry.record(inbound.request.method, route, status, seconds, **_log_fields(inbound), **more)
@@ -446,7 +486,7 @@ def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
     if context is None or context.shows_pages or error.status >= 500:
         return responses.error_response(error, inbound.language)
     context.site_revision = None  # An error is never cached, even if its status is 200 in an envelope.
-    envelope = bodies.wants_envelope(inbound.request)
+    envelope = bodies.wants_envelope(inbound.request) and not context.is_stream
     return responses.error_response(error, inbound.language, envelope=envelope)
 
 
@@ -505,7 +545,9 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
             base_url=settings.base_url,
             max_body_bytes=settings.max_body_bytes,
             trusted_proxies=tuple(read_network(text) for text in settings.trusted_proxies),
+            allowed_networks=tuple(read_allowed_network(text) for text in settings.fetch_allowed_networks),
             origins=settings.cors_origins,
+            stream_url=settings.stream_url,
             library=open_library(settings),
             page_reader=open_page_reader(settings),
             media_url=settings.media_url,

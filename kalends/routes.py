@@ -17,11 +17,12 @@ from kalends.calendar.console import (
     quick_entry,
     today,
 )
+from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE
 from kalends.console import history_views, record_views, site_settings
 from kalends.console.console_request import ConsoleRoute
 from kalends.follow import console as follow_console
 from kalends.follow.pages import follow_form, follow_links
-from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, Interface, Route, Router
+from kalends.http.router import Endpoint, Interface, Route, Router
 from kalends.imports import api as imports_api
 from kalends.imports.api import EXPORT_ROUTES, IMPORT_ROUTES
 from kalends.imports.console import import_pages, source_pages
@@ -29,6 +30,9 @@ from kalends.media import api as media_api, console as media_console
 from kalends.proposals.api import proposal_routes
 from kalends.proposals.console import proposal_forms, queue_pages
 from kalends.proposals.pages import add_event, status_page
+from kalends.push.api import webhook_routes
+from kalends.push.console import webhook_pages
+from kalends.push.pages import hall_display
 from kalends.series import api as series_api, pages as series_pages
 from kalends.series.console import date_views, series_preview, series_views
 from kalends.website import feed_views, page_server
@@ -58,10 +62,11 @@ EXTENSION: Final = Interface(
         *series_api.ROUTES,
         *IMPORT_ROUTES,
         *proposal_routes.ROUTES,
+        *webhook_routes.ROUTES,
         Route("/batch", (BATCH,)),
         CHANGES_ROUTE,
     ),
-    schemas={**imports_api.SCHEMAS, **proposal_routes.SCHEMAS},
+    schemas={**imports_api.SCHEMAS, **proposal_routes.SCHEMAS, **webhook_routes.SCHEMAS},
 )
 # A REST root only describes the namespaces below it.
 ROOT: Final = Interface("", (), has_document=False)
@@ -75,6 +80,7 @@ PAGES: Final = PageRoutes(
         *status_page.ROUTES,
         *follow_form.ROUTES,
         *follow_links.ROUTES,
+        *hall_display.ROUTES,
     ),
     (*feed_views.CALENDARS, *series_pages.CALENDARS),
 )
@@ -111,6 +117,7 @@ CONSOLE: Final[tuple[ConsoleRoute, ...]] = (
     *source_pages.COLUMNS_ROUTES,
     *history_views.ROUTES,
     *people_pages.ROUTES,
+    *webhook_pages.ROUTES,
     *site_settings.ROUTES,
 )
 CONSOLE_ROUTER: Final = Router(CONSOLE)

@@ -110,6 +110,11 @@ class Settings(BaseModel):
         ("*",),
         description="Origins whose scripts may read responses, comma-separated; * allows all, empty allows none.",
     )
+    stream_url: str = Field(
+        "",
+        description="Where `kalends stream` serves live lists: / if the proxy sends requests for them there, or its "
+        "URL without a path, such as https://live.example.org; empty: there are none.",
+    )
     pool_size: int = Field(
         10,
         ge=1,
@@ -215,6 +220,9 @@ class Settings(BaseModel):
     )
     worker_metrics_port: int = Field(
         0, ge=0, le=65535, description="Port of the Prometheus metrics of the worker; 0 disables them."
+    )
+    stream_metrics_port: int = Field(
+        0, ge=0, le=65535, description="Port of the Prometheus metrics of `kalends stream`; 0 disables them."
     )
     metrics_host: str = Field("127.0.0.1", description="IP address on which the metrics ports listen.")
     traces_url: str = Field(
@@ -340,6 +348,15 @@ class Settings(BaseModel):
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must be empty or an http:// or https:// URL")
         return value.rstrip("/")
+
+    @field_validator("stream_url")
+    @classmethod
+    def _check_stream_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        is_origin = parts.scheme in ("http", "https") and bool(parts.netloc) and value.rstrip("/").count("/") == 2
+        if value not in ("", "/") and not is_origin:
+            raise ValueError("must be empty, / or an http:// or https:// URL without a path")
+        return value if value == "/" else value.rstrip("/")
 
     @field_validator("tiles_url")
     @classmethod

@@ -14,25 +14,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 from urllib.parse import urlsplit
 
 from procrastinate import App, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from kalends.accounts.operations import user_accounts
-from kalends.adapters import smtp_client
+from kalends.adapters import metrics, smtp_client
 from kalends.adapters.purge_client import send_purges
+from kalends.adapters.safe_fetch import Fetcher
 from kalends.adapters.tracing import JobObserver, Tracer, announce_tasks, is_news
 from kalends.bootstrap import database_options, open_import_tools, open_library, open_replica, open_tracer
 from kalends.calendar import jobs as calendar_jobs
 from kalends.calendar.access import caching
+from kalends.core.egress import read_allowed_network
 from kalends.core.times import utc_now
 from kalends.fleet.storage.replica import Replica
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
 from kalends.proposals.rules import Mail
+from kalends.push.operations.follower import Follower
+from kalends.push.operations.webhook_delivery import MAX_REQUESTS, Notice, WebhookDelivery
+from kalends.push.operations.webhook_messages import PublicUrls
+from kalends.push.rules import TOTAL_SECONDS, Effect
 from kalends.series import jobs as series_jobs
 from kalends.settings import Settings
 from kalends.store import job_queue, problems
@@ -114,6 +120,7 @@ async def run_worker(settings: Settings) -> None:
     tracer = open_tracer(settings)
     database = await Database.open(database_options(settings, tracer))
     replica = await open_replica(settings, database)
+    follower = asyncio.create_task(follow_changes(database, settings))
     try:
         while not stopping.is_set():
             try:
@@ -124,12 +131,27 @@ async def run_worker(settings: Settings) -> None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
+        follower.cancel()
+        await asyncio.wait([follower])
         await database.close()
         if replica is not None:
             await replica.database.close()
         if tracer is not None:
             tracer.close()
     log.info("worker stopped")
+
+
+async def follow_changes(database: Database, settings: Settings) -> None:
+    """Deliver webhooks, beside the queue: a job per delivery would fill it."""
+    urls = PublicUrls(settings.base_url, settings.api_root, settings.media_url)
+    fetcher = Fetcher(
+        [read_allowed_network(text) for text in settings.fetch_allowed_networks],
+        seconds=TOTAL_SECONDS,
+        max_concurrent=MAX_REQUESTS,
+    )
+    for effect in get_args(Effect):
+        metrics.find_series(metrics.WEBHOOK_MESSAGES, effect)
+    await Follower(database, {"webhook": WebhookDelivery(database, fetcher, urls).handle}).run()
 
 
 def _end_process() -> None:
@@ -272,7 +294,7 @@ def make_periodic(queue: App) -> Callable[..., Callable[[Periodic], object]]:
 def register_emails(
     queue: App, periodic: Callable[..., Callable[[Periodic], object]], database: Database, settings: Settings
 ) -> None:
-    """Register the tasks that send emails."""
+    """Register the tasks that send emails. Most workers need no template engine, so tasks import it themselves."""
 
     def find_sender(site: Site, offered_url: str = "") -> str:
         host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
@@ -294,10 +316,18 @@ def register_emails(
 
     @queue.task(name=job_queue.Task.SEND_PROPOSAL_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_proposal_email(mail: str, key: str, version: int, site_id: int) -> None:
-        from kalends.proposals.mails import send_mail  # Most workers need no template engine.
+        from kalends.proposals.mails import send_mail
 
         if settings.smtp_url.get_secret_value():
             await send_mail(database, deliver, settings.base_url, site_id, mail=Mail(mail), key=key, version=version)
+
+    @queue.task(name=job_queue.Task.SEND_WEBHOOK_NOTICE, queue=Queue.EMAIL, retry=RETRY)
+    async def send_webhook_notice(webhook_id: str, notice: Notice, site_id: int) -> None:
+        from kalends.push.mails import write_notice
+
+        if settings.smtp_url.get_secret_value():
+            async with database.transaction(site_id, utc_now(), writing=True) as tx:
+                await write_notice(tx, webhook_id, notice, settings.base_url)
 
     @queue.task(name=job_queue.Task.SEND_FOLLOW_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_follow_email(follower_id: str, follow_id: str, site_id: int) -> None:

@@ -43,11 +43,13 @@ class Server:
         timeout: float = 30,
         kalends: Sequence[str] = KALENDS,
         prefix: Sequence[str] = (),
+        command_name: str = "serve",
     ) -> Self:
         """Start a server and return when it is ready for requests; `prefix` is a program that starts it."""
         port = port or find_free_port()
-        command = [*kalends, "serve"]
-        options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
+        command = [*kalends, command_name]
+        options = ["--host", "127.0.0.1", "--port", str(port)]
+        options += ["--workers", str(workers)] if command_name == "serve" else []
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [*prefix, *command, *options],

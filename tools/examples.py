@@ -25,6 +25,7 @@ from kalends.core import credentials
 from kalends.core.messages import LANGUAGES, Message
 from kalends.core.times import utc_now
 from kalends.imports.storage import import_tables
+from kalends.push import rules
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
 from tools.postgres import throwaway
@@ -102,6 +103,7 @@ IMPORT_ROWS = (
     },
     {"action": "duplicate", "title": "Flea market", "identity": "19@town.example.org", "state": "waiting"},
 )
+WEBHOOK = {"name": "Website", "url": "https://hooks.example.org/kalends", "kinds": ["events", "venues"]}
 # By kind, for new records, or by operation.
 REQUESTS = {
     "events": EVENT,
@@ -136,11 +138,18 @@ REQUESTS = {
     "acceptProposal": {},
     "undoProposal": {},
     "withdrawProposal": {},
+    "createWebhook": WEBHOOK,
+    "updateWebhook": {"state": "paused"},
+    "replayWebhook": {"date": "2027-03-01"},
+    "testWebhook": {},
+    "rotateSecret": {},
     "runBatch": BATCH,
     "restoreEvent": RESTORE,
     "restoreVenue": RESTORE,
     "restoreOrganizer": RESTORE,
 }
+# Instead of the secrets of the database, which are random.
+SECRET = "whsec_C2FsZW5kcyBleGFtcGxlIHNlY3JldCwgMzIgYnl0ZXM="  # noqa: S105
 SINGULARS = {"venues": "Venue", "organizers": "Organizer", "categories": "Category", "tags": "Tag", "events": "Event"}
 FUTURE = {"start_date": "2027-05-01", "end_date": "2027-05-01"}
 
@@ -159,6 +168,7 @@ async def _record_examples(database_url: str) -> dict[str, Any]:
             responses = await _record_responses(client, auth)
             await _record_import_responses(client, auth, responses, database_url)
             await _record_proposal_responses(client, auth, responses)
+            await _record_webhook_responses(client, auth, responses)
             # Create the deleted tag again for the errors that need one.
             created = await client.post(f"{EXAMPLE_API}/tags", json={"name": TAG["name"]}, auth=auth)
             tag_id = created.json()["id"]
@@ -290,6 +300,32 @@ async def _record_proposal_responses(
         path, etag = path or f"/{responses[name]['id']}", response.headers.get("etag", etag)
 
 
+async def _record_webhook_responses(
+    client: httpx.AsyncClient, auth: httpx.BasicAuth, responses: dict[str, Any]
+) -> None:
+    """Record the responses about webhooks. No worker is running, so nothing is delivered."""
+    path = ""
+    for method, name, action in (
+        ("POST", "createWebhook", ""),
+        ("GET", "listWebhooks", None),
+        ("GET", "readWebhook", ""),
+        ("GET", "listDeliveries", "/deliveries"),
+        ("POST", "testWebhook", "/test"),
+        ("POST", "rotateSecret", "/rotate"),
+        ("POST", "replayWebhook", "/replay"),
+        ("PATCH", "updateWebhook", ""),
+        ("DELETE", "deleteWebhook", ""),
+    ):
+        url = f"{EXAMPLE_EXTENSION}/webhooks" + ("" if action is None else f"{path}{action}")
+        response = await client.request(method, url, json=REQUESTS.get(name), auth=auth)
+        if not response.is_success:
+            raise SystemExit(f"{method} {url}: {response.status_code} {response.text}")
+        responses[name] = response.json()
+        path = path or f"/{responses[name]['id']}"
+        if "secret" in responses[name]:
+            responses[name]["secret"] = SECRET
+
+
 async def _change_run(
     database_url: str, run_id: int, values: Mapping[LiteralString, Any], rows: Sequence[Mapping[str, Any]] = ()
 ) -> None:
@@ -338,6 +374,7 @@ async def _record_errors(
     await send("GET", f"{EXAMPLE_EXTENSION}/media/999", admin)
     await send("GET", f"{EXAMPLE_EXTENSION}/imports/sources/999", admin)
     await send("GET", f"{EXAMPLE_EXTENSION}/proposals/019d0000-0000-7000-8000-000000000999", admin)
+    await send("GET", f"{EXAMPLE_EXTENSION}/webhooks/zzzzzzzzzzzz", admin)
     await send("GET", "/nothing")
     await send("GET", "/", params={"namespace": "wp/v2"})
     await send("PUT", "/events")
@@ -375,7 +412,10 @@ def freeze() -> Iterator[None]:
     original = utc_now.__code__, utc_now.__defaults__
     utc_now.__code__, utc_now.__defaults__ = get_now.__code__, get_now.__defaults__
     try:
-        with patch.object(credentials, "new_uid", make_uid):
+        with (
+            patch.object(credentials, "new_uid", make_uid),
+            patch.object(rules, "new_webhook_id", return_value="a1b2c3d4e5f6"),
+        ):
             yield
     finally:
         utc_now.__code__, utc_now.__defaults__ = original
@@ -384,7 +424,12 @@ def freeze() -> Iterator[None]:
 @contextmanager
 def _frozen_server(database_url: str) -> Iterator[None]:
     """Freeze the time, and set the environment of a server."""
-    environment = {**os.environ, "KALENDS_DATABASE_URL": database_url, "KALENDS_CACHE_MB": "0"}
+    environment = {
+        **os.environ,
+        "KALENDS_DATABASE_URL": database_url,
+        "KALENDS_CACHE_MB": "0",
+        "KALENDS_BASE_URL": EXAMPLE_BASE,
+    }
     with (
         TemporaryDirectory() as directory,
         patch.dict(os.environ, {**environment, "KALENDS_MEDIA_DIR": f"{directory}/media"}),

@@ -58,6 +58,7 @@ PAGES: Final = (
     PublicPage("empty-day", "/events/day/2040-05-05/"),
     PublicPage("password", f"/event/{PROTECTED['slug']}/", status=403),
     PublicPage("embedded-list", "/embed/events/list/"),
+    PublicPage("display", "/display/"),
     PublicPage("embedding", "/events/embed/?view=list&limit=4"),
 )
 

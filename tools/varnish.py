@@ -20,7 +20,9 @@ class Varnish:
     address: str
 
     @classmethod
-    def start(cls, directory: Path, backend_url: str, *, port: int, timeout: float = 30) -> Self:
+    def start(
+        cls, directory: Path, backend_url: str, *, port: int, stream_port: int = 8001, timeout: float = 30
+    ) -> Self:
         """Start Varnish in front of a server; return when it listens."""
         if PROGRAM is None:
             raise VarnishError("varnishd was not found (Debian: varnish, varnish-modules).")
@@ -31,6 +33,7 @@ class Varnish:
         if text.count('.port = "8000"') != 1:
             raise VarnishError("the port of the server is not where it was in default.vcl")
         configuration = directory / "test.vcl"
+        text = text.replace('.port = "8001"', f'.port = "{stream_port}"')
         configuration.write_text(text.replace('.port = "8000"', f'.port = "{backend_port}"'))
         log = directory / "varnishd.log"
         options = ["-a", f"127.0.0.1:{port}", "-f", str(configuration), "-n", str(directory / "work")]

@@ -22,6 +22,13 @@ backend default {
     }
 }
 
+# `kalends stream`, which serves live lists (docs/live-lists.md). Without a probe, Varnish starts without it, too.
+backend streams {
+    .host = "127.0.0.1";
+    .port = "8001";
+    .connect_timeout = 1s;
+}
+
 # The clients that may purge: the worker, on this machine. A proxy in front of Varnish on the same machine must not
 # forward PURGE.
 acl workers {
@@ -40,6 +47,12 @@ sub vcl_recv {
         }
         set req.http.n-gone = xkey.purge(req.http.xkey);
         return (synth(200, "Purged " + req.http.n-gone));
+    }
+
+    # A request to follow a list. Varnish connects the client with the process, and does not read what is sent.
+    if (req.method == "GET" && req.url ~ "(?i)^/(api|wp-json)/" && req.http.Accept ~ "(?i)text/event-stream") {
+        set req.backend_hint = streams;
+        return (pipe);
     }
 
     # While the server is healthy, a stale response is used only for stale-while-revalidate (60 s);
@@ -74,6 +87,11 @@ sub vcl_recv {
         set req.url = std.querysort(req.url);
     }
     return (hash);
+}
+
+sub vcl_pipe {
+    # Another request on this connection would not be read either.
+    set bereq.http.Connection = "close";
 }
 
 sub vcl_hash {

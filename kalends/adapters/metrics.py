@@ -89,6 +89,12 @@ REPLICA_LAG = Metric(
     merge="livemax",
 )  # fmt: skip
 
+STREAMS = Metric("kalends_streams", "gauge", "server", "Clients that follow a list")
+STREAM_RUNS = Metric(
+    "kalends_stream_runs_total", "counter", "server", "Evaluations of followed lists, by `outcome`: changed or same",
+    ("outcome",),
+)  # fmt: skip
+
 BACKUP_AGE = Metric(
     "kalends_backup_age_seconds", "gauge", "worker",
     "Seconds since the end of the newest backup of pgBackRest; +Inf if there is none", ("stanza",),
@@ -125,13 +131,31 @@ OLDEST_JOB = Metric(
     "Seconds since the oldest waiting job of a `queue` was due; 0 if none waits", ("queue",),
 )  # fmt: skip
 
+WEBHOOK_MESSAGES = Metric(
+    "kalends_webhook_messages_total", "counter", "worker",
+    "Attempts to deliver a message, by `outcome`: delivered, failed (tried again), waits (the endpoint is down or "
+    "overloaded) or gone (it was disabled)",
+    ("outcome",),
+)  # fmt: skip
+WEBHOOKS = Metric(
+    "kalends_webhooks", "gauge", "server", "Endpoints, by `state`: active, paused or disabled", ("cell", "state")
+)
+OLDEST_UNDELIVERED = Metric(
+    "kalends_oldest_undelivered_change_seconds", "gauge", "server",
+    "Age of the oldest change that an active endpoint has yet to receive; 0 if there is none", ("cell",),
+)  # fmt: skip
+
 # Metrics that every server and worker exports.
 METRICS: Final = (
     INFO, REQUESTS, REQUEST_SECONDS, STALE, STARVED, UNAVAILABLE, POOL_SIZE, POOL_USED, POOL_WAITING, DATABASE_UP,
     SCHEMA, SCHEMA_USABLE, MARKS_MISSING, HEARTBEAT_AGE, JOBS, JOB_SECONDS, QUEUE_JOBS, OLDEST_JOB,
+    WEBHOOK_MESSAGES, WEBHOOKS, OLDEST_UNDELIVERED,
 )  # fmt: skip
-# Metrics exported only by servers with cells or a replica, and by workers on machines with pgBackRest.
-OPTIONAL_METRICS: Final = (ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE)
+# Metrics exported only by servers with cells or a replica, by workers on machines with pgBackRest, and by
+# `kalends stream`.
+OPTIONAL_METRICS: Final = (
+    ROUTING, DIRECTORY_UP, MOVE_AGE, REPLICA_READS, REPLICA_LAG, BACKUP_AGE, STREAMS, STREAM_RUNS,
+)  # fmt: skip
 
 
 @cache

@@ -6,12 +6,17 @@ lookup rules out DNS rebinding. Redirects pass the same checks.
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from functools import cache
+from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import httpcore
 
@@ -21,6 +26,10 @@ from kalends.core.egress import AllowedNetwork, IpAddress, Target
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import gettext_noop as N_
 
+if find_spec("sniffio") is None:
+    # httpcore imports it several times per request. Without this entry, each failure would search all of sys.path.
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
+
 Resolve = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 Fetch = Callable[[str, BinaryIO, int, Mapping[str, str]], Awaitable["FetchResponse"]]
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
@@ -29,6 +38,8 @@ FETCH_TIMEOUT: Final = 10.0
 CONNECT_TIMEOUT: Final = 4.0
 MAX_CONCURRENT: Final = 8
 MAX_VALIDATOR_LENGTH: Final = 500
+SESSION_CONNECTIONS: Final = 16
+MAX_DISCARDED_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +81,7 @@ class Fetcher:
         max_concurrent: int = MAX_CONCURRENT,
     ) -> None:
         self._allowed_networks = allowed_networks
-        self._ports = ports
+        self._ports = frozenset(ports)
         self._resolve = resolve
         self.seconds = seconds
         self._semaphore = asyncio.Semaphore(max_concurrent)
@@ -89,6 +100,30 @@ class Fetcher:
     ) -> FetchResponse:
         """Fetch a URL within all limits, writing the body for any status. Return redirects without following them."""
         return await self._within_limits(self._fetch_once, url, into, limit, headers or {})
+
+    @asynccontextmanager
+    async def open_session(self, url: str) -> "AsyncIterator[Session]":
+        """Yield a session that posts to this URL only: the name is resolved once, and connections are kept alive.
+
+        A URL that must not be contacted yields a session whose posts all fail. Plain http and other ports than 443
+        need an allowed network.
+        """
+        target, ips = await self._find_post_target(url)
+        async with httpcore.AsyncConnectionPool(
+            ssl_context=_tls() if target is not None and target.scheme == "https" else None,
+            max_connections=SESSION_CONNECTIONS,
+            network_backend=PinnedBackend(ips),
+        ) as pool:
+            yield Session(pool, target, self.seconds, self._semaphore)
+
+    async def _find_post_target(self, url: str) -> tuple[Target | None, Sequence[IpAddress]]:
+        try:
+            target = egress.read_target(url)
+            ports = self._ports & {egress.PORT_BY_SCHEME["https"]} if target.scheme == "https" else ()
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return target, await self._find_ips(target, ports)
+        except (InvalidValue, TimeoutError):
+            return None, ()
 
     async def _within_limits(
         self, fetch: Fetch, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]
@@ -129,10 +164,7 @@ class Fetcher:
     async def _request(
         self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str], *, any_status: bool = False
     ) -> FetchResponse:
-        literal = target.ip_literal
-        ips = [literal] if literal is not None else await self._resolve_target(target)
-        if not ips or not all(egress.may_connect(ip, target.port, self._allowed_networks, self._ports) for ip in ips):
-            raise unreachable()
+        ips = await self._find_ips(target, self._ports)
         request_headers = {
             "Host": target.authority,
             "User-Agent": f"Kalends/{__version__}",
@@ -162,11 +194,85 @@ class Fetcher:
                 into.write(chunk)
             return FetchResponse(response.status, response_headers, size)
 
+    async def _find_ips(self, target: Target, ports: Collection[int]) -> Sequence[IpAddress]:
+        """Return a target's IP addresses. Raise InvalidValue unless a connection to each of them is allowed."""
+        literal = target.ip_literal
+        ips = [literal] if literal is not None else await self._resolve_target(target)
+        if not ips or not all(egress.may_connect(ip, target.port, self._allowed_networks, ports) for ip in ips):
+            raise unreachable()
+        return ips
+
     async def _resolve_target(self, target: Target) -> Sequence[IpAddress]:
         try:
             return await self._resolve(target.host, target.port)
         except OSError as error:  # Unknown and unreachable hosts must be indistinguishable.
             raise unreachable() from error
+
+
+PostError = Literal["", "unreachable", "timeout"]
+
+
+class PostResult(NamedTuple):
+    """A response's status and time. Without a response, the status is 0 and `error` says why."""
+
+    status: int
+    milliseconds: int
+    retry_after: int | None = None  # seconds
+    error: PostError = ""
+
+
+class Session:
+    """Posts to one URL. Redirects are not followed, and responses are discarded after their first kilobyte."""
+
+    def __init__(
+        self, pool: httpcore.AsyncConnectionPool, target: Target | None, seconds: float, semaphore: asyncio.Semaphore
+    ) -> None:
+        self._pool = pool
+        self._seconds = seconds
+        self._semaphore = semaphore
+        if target is not None:
+            self._url = httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
+            self._headers = [("Host", target.authority), ("User-Agent", f"Kalends/{__version__}")]
+        self._may_connect = target is not None
+
+    async def post(self, headers: Mapping[str, str], body: bytes) -> PostResult:
+        """Post a body. Failures are results: nothing is raised for what the other server does."""
+        if not self._may_connect:
+            return PostResult(0, 0, error="unreachable")
+        async with self._semaphore:
+            start = time.monotonic()
+            status, retry_after = 0, None
+            error: PostError = ""
+            try:
+                async with asyncio.timeout(self._seconds):
+                    status, retry_after = await self._send(headers, body)
+            except (TimeoutError, httpcore.TimeoutException):
+                error = "timeout"
+            except (httpcore.NetworkError, httpcore.ProtocolError, InvalidValue, OSError):
+                error = "unreachable"
+            return PostResult(status, round((time.monotonic() - start) * 1000), retry_after, error)
+
+    async def _send(self, headers: Mapping[str, str], body: bytes) -> tuple[int, int | None]:
+        """Return the status and the seconds of `Retry-After`. A connection with a longer response is closed."""
+        sent = [*self._headers, ("Content-Length", str(len(body))), *headers.items()]
+        async with self._pool.stream("POST", self._url, headers=sent, content=body) as response:
+            size = 0
+            async for chunk in response.aiter_stream():
+                size += len(chunk)
+                if size > MAX_DISCARDED_BYTES:
+                    break
+            received = _headers(response.headers)
+            return response.status, read_retry_after(received.get("retry-after", ""), received.get("date", ""))
+
+
+def read_retry_after(text: str, date: str) -> int | None:
+    """Return the seconds of `Retry-After`, whose time counts from the response's `Date`; None if it is malformed."""
+    if text.isascii() and text.isdecimal():
+        return int(text[:9])
+    try:
+        return max(round((parsedate_to_datetime(text) - parsedate_to_datetime(date)).total_seconds()), 0)
+    except (ValueError, TypeError):
+        return None
 
 
 class PinnedBackend(httpcore.AsyncNetworkBackend):

@@ -5,6 +5,7 @@ Writes authenticate the caller before doing anything expensive.
 
 import hashlib
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -187,7 +188,7 @@ async def _preview(api_request: ApiRequest, endpoint: Endpoint, sent: OperationI
     """Run an operation with a write's parameters in a read-only transaction."""
     async with api_request.transaction() as tx:
         await _reauthenticate_writer(api_request, endpoint, tx)
-        return await _run(api_request, endpoint, _make_context(api_request, endpoint, tx, sent), sent.raw)
+        return (await _run(api_request, endpoint, _make_context(api_request, endpoint, tx, sent), sent.raw))[0]
 
 
 async def _identify_writer(api_request: ApiRequest, endpoint: Endpoint, tx: Transaction) -> None:
@@ -222,14 +223,18 @@ async def _run_once(
     key = _read_idempotency_key(api_request.request)
     if not key or user_id is None:
         await tx.lock_site(user_id)
-        return await _run(api_request, endpoint, context, raw)
+        return (await _run(api_request, endpoint, context, raw))[0]
     fingerprint = _fingerprint(api_request.request, raw.body)
     await history_tables.lock_key(tx, user_id, key)
     await tx.lock_site(user_id)
     stored = await history_tables.find_response(tx, user_id, key, fingerprint)
     if stored is not None:
         return Response(stored.body, stored.status, {**stored.headers, "Idempotent-Replay": "true"})
-    response = await _run(api_request, endpoint, context, raw)
+    response, outcome = await _run(api_request, endpoint, context, raw)
+    repeated = response
+    if outcome.shown_once:
+        body = {name: value for name, value in outcome.body.items() if name not in outcome.shown_once}
+        repeated = _respond(api_request, raw, replace(outcome, body=body))
     headers = {
         name: response.headers[name] for name in ("content-type", "location", "etag") if name in response.headers
     }
@@ -238,15 +243,17 @@ async def _run_once(
         user_id,
         key,
         fingerprint,
-        history_tables.StoredResponse(response.status_code, headers, bytes(response.body)),
+        history_tables.StoredResponse(response.status_code, headers, bytes(repeated.body)),
     )
     return response
 
 
-async def _run(api_request: ApiRequest, endpoint: Endpoint, context: OperationContext, raw: RawParams) -> Response:
+async def _run(
+    api_request: ApiRequest, endpoint: Endpoint, context: OperationContext, raw: RawParams
+) -> tuple[Response, Outcome]:
     outcome = await endpoint.operation(endpoint.kind, context)
     report_new_names(api_request, outcome.ignored_params)
-    return _respond(api_request, raw, outcome)
+    return _respond(api_request, raw, outcome), outcome
 
 
 def _make_context(

@@ -30,7 +30,10 @@ def make_list(kind: Kind) -> Endpoint:
     name, own = schema_name(kind), EVENT_READ_PARAMS if kind is EVENTS else ()
     values = (*PAGING, *[row.param for row in kind.filters], *own)
     operation_id = f"list{kind.name.capitalize()}"
-    return Endpoint(("GET",), list_records, kind, values, operation_id=operation_id, returns=f"{name}List")
+    errors = () if kind.is_extension else (error_codes.TOO_MANY_STREAMS,)
+    return Endpoint(
+        ("GET",), list_records, kind, values, operation_id=operation_id, returns=f"{name}List", errors=errors
+    )
 
 
 def make_create(kind: Kind) -> Endpoint:

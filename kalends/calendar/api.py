@@ -77,7 +77,7 @@ LIST_CHANGES: Final = Endpoint(
     CHANGES_PARAMS,
     operation_id="listChanges",
     returns="Changes",
-    errors=(error_codes.EXPIRED,),
+    errors=(error_codes.EXPIRED, error_codes.TOO_MANY_STREAMS),
     has_etag=False,
 )
 ROUTES: Final = tuple(row for kind in KINDS for row in _make_routes(kind))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from kalends.calendar.access import permissions
 from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.kind import Kind, Values
 from kalends.calendar.kinds.series_kind import SERIES
@@ -85,7 +86,7 @@ async def shift_events(tx: Transaction, ids: list[int]) -> list[ShiftedEvent]:
         start_utc, end_utc = _compute_utc(row)
         if (start_utc, end_utc) == (row["start_utc"], row["end_utc"]):
             continue
-        revision = tx.changes.record("events", row["id"], "update")
+        revision = tx.changes.record("events", row["id"], "update", was_public=permissions.is_public(row))
         changed: Values = {
             "start_utc": start_utc,
             "end_utc": max(start_utc, end_utc),
@@ -107,7 +108,8 @@ async def count_events(tx: Transaction) -> int:
 
 async def _fetch_events(tx: Transaction, where: Sql) -> list[Row]:
     columns = Sql(
-        """SELECT id, title, timezone, start_local, end_local, start_fold, end_fold, start_utc, end_utc
+        """SELECT id, title, timezone, start_local, end_local, start_fold, end_fold, start_utc, end_utc,
+                status, hide_from_listings
             FROM events WHERE site_id = ? AND""",
         tx.site.id,
     )

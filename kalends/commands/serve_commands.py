@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,22 +47,48 @@ def serve(
         fail("--with-worker is for one database. Run `kalends worker --cell NAME` for each cell.")
     if not reuse_port:
         check_port(host, port)
-    if settings.metrics_port:
-        check_port(settings.metrics_host, settings.metrics_port)
-    metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
-    if metrics_directory:
-        _serve_metrics(settings, metrics_directory)
-    for warning in asyncio.run(_find_warnings(settings)):
-        log.warning("%s", warning)
-    worker_process = _start_worker() if with_worker else None
+    with _metrics_directory(settings):
+        for warning in asyncio.run(_find_warnings(settings)):
+            log.warning("%s", warning)
+        worker_process = _start_worker() if with_worker else None
+        try:
+            _run_server(settings, host, port, workers)
+        finally:
+            if worker_process is not None:
+                worker_process.terminate()
+                worker_process.wait(30)
+
+
+@contextmanager
+def _metrics_directory(settings: "Settings") -> Iterator[None]:
+    """Serve metrics during the block, if they have a port."""
+    if not settings.metrics_port:
+        yield
+        return
+    check_port(settings.metrics_host, settings.metrics_port)
+    directory = tempfile.mkdtemp(prefix="kalends-metrics-")
+    _serve_metrics(settings, directory)
     try:
-        _run_server(settings, host, port, workers)
+        yield
     finally:
-        if worker_process is not None:
-            worker_process.terminate()
-            worker_process.wait(30)
-        if metrics_directory:
-            shutil.rmtree(metrics_directory, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def stream(
+    host: Annotated[str, typer.Option(help="IP address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8001,
+    reuse_port: Annotated[
+        bool, typer.Option("--reuse-port", help="Share the port with other servers that use this option.")
+    ] = False,
+) -> None:
+    """Serve live lists: streams of changes to lists of events, venues, organizers, categories and tags."""
+    settings = load_settings()
+    check_extras(settings)
+    if not reuse_port:
+        check_port(host, port)
+    settings = settings.model_copy(update={"metrics_port": settings.stream_metrics_port})
+    with _metrics_directory(settings):
+        _run_server(settings, host, port, 1, target="kalends.stream:create_stream_application", stop_seconds=5)
 
 
 def worker(cell: CellOption = "") -> None:
@@ -139,7 +166,15 @@ def check_port(host: str, port: int) -> None:
             fail(reasons.get(error.errno or 0, f"Cannot listen on {host}, port {port}: {error.strerror}."))
 
 
-def _run_server(settings: "Settings", host: str, port: int, workers: int) -> None:
+def _run_server(
+    settings: "Settings",
+    host: str,
+    port: int,
+    workers: int,
+    *,
+    target: str = "kalends.asgi:create_server_application",
+    stop_seconds: int = 30,
+) -> None:
     import resource
 
     from granian import Granian
@@ -152,7 +187,7 @@ def _run_server(settings: "Settings", host: str, port: int, workers: int) -> Non
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     Granian(
-        target="kalends.asgi:create_server_application",
+        target=target,
         factory=True,
         address=host,
         port=port,
@@ -167,7 +202,7 @@ def _run_server(settings: "Settings", host: str, port: int, workers: int) -> Non
         websockets=False,
         backlog=2048,
         backpressure=MAX_CONNECTIONS,
-        workers_kill_timeout=30,
+        workers_kill_timeout=stop_seconds,
         respawn_failed_workers=True,
     ).serve()
 

@@ -80,6 +80,7 @@ SECTIONS: Final = (
             Page(N_("General"), f"{PREFIX}/settings", ADMINISTRATOR),
             Page(N_("Appearance"), f"{PREFIX}/settings/appearance", ADMINISTRATOR),
             Page(N_("People"), f"{PREFIX}/people", ADMINISTRATOR),
+            Page(N_("Webhooks"), f"{PREFIX}/settings/webhooks", ADMINISTRATOR),
         ),
     ),
 )
@@ -205,6 +206,8 @@ NOTICES: Final = {
     "removed": N_("Account removed."),
     "follower-erased": N_("The address and everything about it is deleted."),
     "follower-resumed": N_("The address gets emails again."),
+    "message-due": N_("The message is being sent. It appears below in a moment."),
+    "replay-due": N_("Everything since that date is being sent again."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))

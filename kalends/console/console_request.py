@@ -17,7 +17,7 @@ from kalends.core import errors, messages
 from kalends.core.credentials import ROLES
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message, find_language
-from kalends.core.params import Param, RepeatedValues, parse_id, read_params
+from kalends.core.params import Param, parse_id, read_form_text, read_params
 from kalends.http import bodies
 from kalends.http.auth import authenticate_session, hash_new_passwords
 from kalends.http.bodies import NO_CORRECTIONS, Corrections
@@ -107,11 +107,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         return bodies.query_value(self.request, name) or ""
 
     def form_text(self, name: str) -> str:
-        """Return a text field from the form: the last value if there are several, "" if there is none."""
-        value = self.form.get(name, "")
-        value = value[-1] if isinstance(value, RepeatedValues) else value
-        # PostgreSQL cannot store U+0000.
-        return value.replace("\0", "") if isinstance(value, str) else ""
+        return read_form_text(self.form, name)
 
     def has_role(self, role: str) -> bool:
         return permissions.rank(self.actor) >= ROLES.index(role)
@@ -231,11 +227,7 @@ def read_revision(console_request: ConsoleRequest, name: str) -> int:
 
 def form_error(error: ApiError) -> Message:
     """Return the message above a form. Rejected fields have separate messages beside them."""
-    return Message("Nothing was saved. Please correct these fields:") if field_errors(error) else error.message
-
-
-# Why each value was rejected, by parameter.
-field_errors: Final = errors.field_errors
+    return Message("Nothing was saved. Please correct these fields:") if errors.field_errors(error) else error.message
 
 
 # Identity confirmation, required to change credentials, people and roles.

@@ -25,7 +25,7 @@ from kalends.calendar.operations.record_verbs import (
 from kalends.calendar.storage import record_tables
 from kalends.console.conflicts import read_choices, save_merged
 from kalends.console.console_rendering import show
-from kalends.console.console_request import ConsoleRequest, ConsoleRoute, field_errors, form_error, redirect
+from kalends.console.console_request import ConsoleRequest, ConsoleRoute, form_error, redirect
 from kalends.console.field_texts import STATUS_FILTERS, make_locale
 from kalends.console.record_forms import (
     FORMS,
@@ -38,7 +38,7 @@ from kalends.console.record_forms import (
     read_version,
 )
 from kalends.core import times
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import parse_id, read_params

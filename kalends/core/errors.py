@@ -23,8 +23,10 @@ ApiError                    an error response: code, status, message, data
        rest-…-not-found              unknown record                         not_found
        import_not_found              unknown import source or run           import_not_found
        proposal_not_found            unknown proposal                       proposal_not_found
+       webhook_not_found             unknown webhook endpoint or delivery   webhook_not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
   405  rest_method_not_allowed       the path does not support the method   method_not_allowed
+  406  rest_not_acceptable           no such stream of changes             not_acceptable
   408  rest_request_timeout          the body did not arrive in time        body_timeout
   409  rest_request_in_progress      the first request is still running     in_progress
        rest_conflict                 the write violates a constraint        conflict
@@ -39,6 +41,8 @@ ApiError                    an error response: code, status, message, data
        rest_proposal_decided         the proposal's state does not allow it proposal_decided
        rest_proposal_conflict        the editor must choose values          proposal_conflict
        rest_proposal_final           the decision cannot be undone          proposal_final
+       rest_too_many_webhooks        the site's webhook endpoints           too_many_webhooks
+       rest_base_url_required        messages could not contain links       base_url_required
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is already in the trash     in_trash
        series-is-in-trash            the event's series is in the trash     in_trash
@@ -51,6 +55,7 @@ ApiError                    an error response: code, status, message, data
        rest_quota_exceeded           the account's daily limit              quota_exceeded
        rest_too_many_proposals       the account's open proposals           too_many_proposals
        rest_too_many_writes          the user's earlier writes still wait   too_many_writes
+       rest_too_many_streams         the client's open live lists           too_many_streams
   431  rest_head_too_large           the headers exceed the limit           head_too_large
   500  internal_server_error         an unexpected error                    internal_error
   any  rest_batch_failed             a batch operation failed               batch_failed
@@ -377,6 +382,10 @@ def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
     )
 
 
+def not_acceptable(message: Message) -> ApiError:
+    return ApiError(406, "rest_not_acceptable", message)
+
+
 def body_timeout() -> ApiError:
     return ApiError(408, "rest_request_timeout", "The request body did not arrive in time.")
 
@@ -490,6 +499,23 @@ def too_many_proposals(limit: int) -> ApiError:
     )
 
 
+def webhook_not_found() -> ApiError:
+    return ApiError(404, "webhook_not_found", "There is no such webhook endpoint or delivery.")
+
+
+def too_many_webhooks(limit: int) -> ApiError:
+    message = Message("This site already has {limit} webhook endpoints, the maximum; delete one first.", limit=limit)
+    return ApiError(409, "rest_too_many_webhooks", message)
+
+
+def base_url_required() -> ApiError:
+    return ApiError(
+        409,
+        "rest_base_url_required",
+        "Messages contain links: set the site’s `base_url` or KALENDS_BASE_URL first.",
+    )
+
+
 def version_required() -> ApiError:
     return ApiError(
         428, "rest_precondition_required", "Send the ETag of what you decide on as If-Match: it may have changed."
@@ -574,6 +600,15 @@ def too_many_writes() -> ApiError:
         "rest_too_many_writes",
         Message("Your earlier changes are still being saved. Try again in a moment."),
         headers={"Retry-After": "1"},
+    )
+
+
+def too_many_streams(limit: int) -> ApiError:
+    return ApiError(
+        429,
+        "rest_too_many_streams",
+        Message("{limit} live lists are already open; close one, or retry later.", limit=limit),
+        headers={"Retry-After": "30"},
     )
 
 

@@ -59,6 +59,14 @@ class RepeatedValues(list[object]):
     """The values of a repeated query parameter. Lists use all of them; other types use the last one."""
 
 
+def read_form_text(form: Mapping[str, Any], name: str) -> str:
+    """Return a text field from a form: the last value if there are several, "" if there is none."""
+    value = form.get(name, "")
+    value = value[-1] if isinstance(value, RepeatedValues) else value
+    # PostgreSQL cannot store U+0000.
+    return value.replace("\0", "") if isinstance(value, str) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """Parses and describes a parameter's values."""

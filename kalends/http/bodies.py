@@ -252,7 +252,7 @@ def parse_nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         if len(keys) > MAX_DEPTH:
             raise errors.invalid(head, "is nested too deeply.")
         _put_nested(root, [head, *keys], value)
-    return {name: _as_list(value) for name, value in root.items()}
+    return _convert_lists(root)
 
 
 def _put_nested(node: dict[str, Any], keys: list[str], value: str) -> None:
@@ -265,14 +265,14 @@ def _put_nested(node: dict[str, Any], keys: list[str], value: str) -> None:
     node[keys[-1] or str(len(node))] = value
 
 
-def _as_list(value: Any) -> Any:
-    """Convert objects with numeric keys to lists."""
-    if not isinstance(value, dict):
-        return value
-    entries: dict[str, Any] = {key: _as_list(item) for key, item in value.items()}  # pyright: ignore
-    if entries and all(key.isdecimal() for key in entries):
-        return list(entries.values())
-    return entries
+def _convert_lists(node: dict[str, Any]) -> dict[str, Any]:
+    """Replace objects below a node whose keys are all numbers by lists."""
+    return {key: _as_list(value) if isinstance(value, dict) else value for key, value in node.items()}  # pyright: ignore
+
+
+def _as_list(node: dict[str, Any]) -> dict[str, Any] | list[Any]:
+    entries = _convert_lists(node)
+    return list(entries.values()) if entries and all(key.isdecimal() for key in entries) else entries
 
 
 def read_pairs(text: bytes) -> list[tuple[str, str]]:

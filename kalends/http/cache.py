@@ -211,6 +211,7 @@ SELECTING_HEADERS: Final = frozenset((b"host", b"accept-encoding", b"accept-lang
 # These headers identify the caller or announce a body.
 EXCLUDING_HEADERS: Final = frozenset((b"authorization", b"content-length", b"transfer-encoding", b"expect"))
 SESSION_COOKIE: Final = COOKIE.encode()
+STREAM_TYPE: Final = b"text/event-stream"  # the cached response may not be acceptable
 # Requests with longer heads are handled in full, to limit the memory that heads take.
 MAX_HEAD_LENGTH: Final = 1000
 MAX_HEADS_BYTES: Final = 8 * 1024 * 1024
@@ -235,7 +236,11 @@ def read_head(scope: Mapping[str, Any], api_prefixes: tuple[str, ...]) -> Head |
         if name in SELECTING_HEADERS:
             if by_language or name != b"accept-language":
                 selecting.append(pair)
-        elif name in EXCLUDING_HEADERS or (name == b"cookie" and SESSION_COOKIE in pair[1]):
+        elif (
+            name in EXCLUDING_HEADERS
+            or (name == b"cookie" and SESSION_COOKIE in pair[1])
+            or (name == b"accept" and STREAM_TYPE in pair[1].lower())
+        ):
             return None
     if size > MAX_HEAD_BYTES:
         return None
@@ -312,6 +317,17 @@ class CachedResponse:
         self.revision = site.known
         return True
 
+    async def is_current(self, touched: TouchedTags, current: SiteRevision, now: datetime) -> bool:
+        """Return whether the response is valid at a revision, reading the changes up to it if needed."""
+        if not self.is_usable(current, now):
+            return False
+        site = touched.find(self.site_id)
+        if self.outlives(site, current.revision):
+            return True
+        if not self.tags or (site is not None and site.known >= current.revision):
+            return False
+        return self.outlives(await touched.learn(self.site_id, self.revision, current.revision), current.revision)
+
     def judge(self, changes: Sequence[Touched], now: datetime, max_age: float) -> LastKnown:
         """Return the response if it may be used despite later changes; otherwise return the reason."""
         # An image is public as long as a public record uses it, and the change log does not show when that ends.
@@ -370,6 +386,7 @@ class ResponseCache:
             context is None
             or context.route is None
             or not context.is_cacheable
+            or context.is_stream
             or context.request.method not in ("GET", "HEAD")
         ):
             return None
@@ -444,15 +461,8 @@ class ResponseCache:
         response = self._entries.get(key)
         if response is None:
             return None
-        if response.is_usable(current, now):
-            touched, revision = state.touched_tags, current.revision
-            site = touched.find(response.site_id)
-            if response.outlives(site, revision):
-                return response
-            if response.tags and (site is None or site.known < revision):
-                site = await touched.learn(response.site_id, response.revision, revision)
-                if response.outlives(site, revision):
-                    return response
+        if await response.is_current(state.touched_tags, current, now):
+            return response
         if response.site_id != current.site_id and self._entries.get(key) is response:
             self._entries.discard(key)
         return None

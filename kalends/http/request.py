@@ -20,6 +20,7 @@ from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.access.permissions import count_failed_write, is_counted_failure, may_write, rank
 from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.core import errors, messages
+from kalends.core.egress import AllowedNetwork
 from kalends.core.errors import ApiError
 from kalends.core.limits import ConcurrencyLimits, IpNetwork, PerOwnerLimiter, find_client_ip
 from kalends.core.params import Param
@@ -189,7 +190,9 @@ class AppState:
     base_url: str = ""
     max_body_bytes: int = 2 * 1024 * 1024
     trusted_proxies: tuple[IpNetwork, ...] = ()
+    allowed_networks: tuple[AllowedNetwork, ...] = ()  # non-public networks that may be contacted
     origins: tuple[str, ...] = ()  # origins whose scripts may read responses
+    stream_url: str = ""  # where live lists are: "/" on this host, another origin, or empty if there are none
     library: Library | None = None
     page_reader: PageReader = field(default_factory=PageReader)
     media_url: str = ""
@@ -262,12 +265,15 @@ class RequestContext[R: MatchedRoute]:
     outage_age: float = 0.0  # seconds since the answering replica lost its primary
     needs_primary: bool = False  # whether an attempt on the replica has failed
     is_retried: bool = False
+    read_revision: SiteRevision | None = None  # the site and its revision, as read in the last transaction
+    is_stream: bool = False  # whether the response is a stream, which has no end
     site_secret: bytes = b""  # key for hashing cache tags in shared caches
     _client_ip: str | None = None
 
     def remember_site(self, site: Site) -> None:
         """Keep the site settings that responses need after the transaction."""
         self.site_language, self.site_name = site.language, site.name
+        self.read_revision = SiteRevision(site.id, site.revision)
 
     @property
     def accept_language(self) -> str:
@@ -451,6 +457,8 @@ class RequestContext[R: MatchedRoute]:
             api_url=base_url + self.canonical_prefix,
             extension_url=base_url + extension_prefix if extension_prefix else "",
             media_url=self.state.media_url or base_url + MEDIA_PREFIX,
+            has_base_url=bool(tx.site.base_url or self.state.base_url),
+            allowed_networks=self.state.allowed_networks,
             client_ip=self.client_ip,
             max_daily_records=self.state.max_daily_records,
             library=self.state.library,

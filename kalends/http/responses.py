@@ -237,7 +237,7 @@ EXPOSED_HEADERS: Final = (
 # both, but preflight requests would fail if they were not listed.
 ALLOWED_HEADERS: Final = (
     "Authorization, Content-Disposition, Content-MD5, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
-    "X-HTTP-Method-Override, X-Kalends-Revision, X-Request-ID, X-WP-Nonce"
+    "Last-Event-ID, X-HTTP-Method-Override, X-Kalends-Revision, X-Request-ID, X-WP-Nonce"
 )
 HEADERS: Final = {
     "Access-Control-Expose-Headers": EXPOSED_HEADERS,

@@ -14,8 +14,6 @@ from kalends.core.params import Param, param, read_list, read_params
 from kalends.http.bodies import Corrections
 from kalends.store.sites import Site
 
-# The namespace that existing clients use. All others are extensions.
-CALENDAR_NAMESPACE: Final = "calendar/events/v1"
 UPDATES: Final = ("POST", "PUT", "PATCH")
 # A number with more digits exceeds every ID in the database.
 MAX_ID_DIGITS: Final = 16

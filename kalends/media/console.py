@@ -12,7 +12,7 @@ from kalends.calendar.operations.record_verbs import fetch_visible_row, find_pag
 from kalends.calendar.rules.record_types import MediaItem
 from kalends.console.conflicts import read_choices, save_merged
 from kalends.console.console_rendering import show
-from kalends.console.console_request import ConsoleRequest, ConsoleRoute, field_errors, redirect
+from kalends.console.console_request import ConsoleRequest, ConsoleRoute, redirect
 from kalends.console.field_texts import make_locale
 from kalends.console.record_forms import MEDIA_FORM, find_changes, read_row, read_submitted
 from kalends.console.record_views import (
@@ -24,7 +24,7 @@ from kalends.console.record_views import (
     read_revision,
 )
 from kalends.core import errors, times
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.errors import ApiError, InvalidValue, field_errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.image_types import BY_MIME
 from kalends.core.messages import gettext_noop as N_

@@ -15,6 +15,7 @@ from kalends.feeds.ics import format_location
 
 EMBED: Final = "/embed"  # prefix of the pages that other websites may frame
 EMBEDDING: Final = "/events/embed/"
+DISPLAY: Final = "/display/"
 VIEWS: Final = ("month", "week", "day", "list", "map")
 FEEDS: Final = ("ics", "rss", "atom", "json")
 MAX_DETAILS: Final = 500
@@ -95,6 +96,11 @@ class UrlBuilder:
     def embedding(self, view: str) -> str:
         """Return the path of the page with the code that embeds a view of this list."""
         return replace(self, frame=None, filters=self.stable_filters).url(EMBEDDING, ("view", view))
+
+    def display(self) -> str:
+        """Return the path of the hall display with the events of this list."""
+        pairs = [*self.stable_filters, ("lang", self.language)] if self.language else self.stable_filters
+        return DISPLAY + (f"?{urlencode(pairs)}" if pairs else "")
 
     def subscriptions(self) -> dict[str, str]:
         url = self.base_url + self.feed("ics")

@@ -33,6 +33,7 @@ FIND_MISSING: Final = """
 
 READ_HEARTBEAT: Final = "SELECT extract(epoch FROM now() - worker_heartbeat())::float8"
 COUNT_OPEN_SITES: Final = "SELECT open_sites, nameless_sites FROM count_open_sites()"
+MEASURE_WEBHOOKS: Final = "SELECT active, paused, disabled, oldest_seconds FROM measure_webhooks()"
 EXTENSIONS: Final = ("postgis", "pg_trgm", "unaccent", "btree_gist", "btree_gin")
 READ_FACTS: Final = """
     SELECT current_setting('server_version_num')::int AS version_number, current_setting('server_version') AS version,
@@ -56,6 +57,17 @@ class DatabaseState:
     heartbeat_age: float | None
     open_sites: int = 0  # sites with a public form or with followers
     nameless_sites: int = 0  # those of them without a base URL
+    webhooks: "WebhookState | None" = None  # None in an earlier schema
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookState:
+    """Endpoints of all sites, and the age of the oldest change that an active one has yet to receive."""
+
+    active: int
+    paused: int
+    disabled: int
+    oldest_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +94,10 @@ async def read_state(database_url: str) -> DatabaseState:
             return DatabaseState(schema, (), None)
         marks = await connection.fetch(FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
+        # Earlier schemas lack these functions.
         counts = await connection.fetchrow(COUNT_OPEN_SITES) if schema.number >= "0038" else (0, 0)
-        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, *counts)
+        webhooks = WebhookState(*await connection.fetchrow(MEASURE_WEBHOOKS)) if schema.number >= "0039" else None
+        return DatabaseState(schema, tuple(row["statement"] for row in marks), age, counts[0], counts[1], webhooks)
 
 
 async def read_facts(database_url: str) -> ServerFacts:

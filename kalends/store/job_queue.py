@@ -26,6 +26,7 @@ class Task(StrEnum):
     SEND_EMAIL = "send_email"
     SEND_PROPOSAL_EMAIL = "send_proposal_email"
     SEND_FOLLOW_EMAIL = "send_follow_email"
+    SEND_WEBHOOK_NOTICE = "send_webhook_notice"
     PLAN_IMPORT = "plan_import"
     APPLY_IMPORT = "apply_import"
 

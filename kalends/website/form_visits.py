@@ -11,7 +11,7 @@ from kalends.calendar.access.operation_context import OperationContext
 from kalends.core import errors
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
-from kalends.core.params import RepeatedValues
+from kalends.core.params import read_form_text
 from kalends.core.urls import read_email
 from kalends.http import bodies
 from kalends.http.auth import reject_cross_site
@@ -102,10 +102,8 @@ async def read_form(request: PageRequest, *, from_own_pages: bool = True) -> dic
 
 
 def read_text(form: Mapping[str, Any], name: str) -> str:
-    """Return the value of a text field, without U+0000, which PostgreSQL cannot store."""
-    value = form.get(name, "")
-    value = value[-1] if isinstance(value, RepeatedValues) else value
-    return value.replace("\0", "").replace("\r\n", "\n").strip() if isinstance(value, str) else ""
+    """Return the value of a text field, with the line breaks that are stored and compared."""
+    return read_form_text(form, name).replace("\r\n", "\n").strip()
 
 
 def read_email_field(text: str, read: Callable[[str], str] = read_email) -> tuple[str, Message | None]:

@@ -17,8 +17,8 @@ CEILINGS = {
     "GET event": (30, 404),
     "GET five events": (33, 683),
     "POST event": (39, 857),
-    "Month page": (43, 1705),
-    "Save in the console": (43, 760),
+    "Month page": (43, 1673),
+    "Save in the console": (43, 713),
 }
 # Calls of timers that may fall into a request, for example those of the access log and of earlier tests' servers.
 TIMERS = 5

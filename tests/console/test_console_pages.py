@@ -60,6 +60,7 @@ TABLES = (
     ),
     *("/console/imports/runs/1/columns", "/console/imports/runs/3"),
     *("/console/people", "/console/people/new", "/console/people/1", "/console/settings"),
+    *("/console/settings/webhooks", "/console/settings/webhooks/new"),
     *("/console/queue", "/console/queue?state=decided", *[f"/console/queue/{entry}" for entry in PROPOSALS]),
     *("/console/settings/appearance", "/console/account", "/console/confirm", "/console/sign-in", "/console/reset"),
 )

@@ -18,8 +18,8 @@ from tests.unit.docs.test_references import check
 from tools import image, postgres
 
 FILES = [PROJECT / "compose.yaml", PROJECT / "deploy" / "compose" / "varnish.yaml"]
-SERVICES = {"postgres", "migrate", "server", "worker", "varnish"}
-APPLICATION_SERVICES = {"migrate", "server", "worker"}
+SERVICES = {"postgres", "migrate", "server", "stream", "worker", "varnish"}
+APPLICATION_SERVICES = {"migrate", "server", "stream", "worker"}
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,7 @@ def test_server_waits_for_the_migration_and_the_migration_for_the_database(servi
     assert waits == {
         "migrate": {"postgres": {"condition": "service_healthy"}},
         "server": migrated,
+        "stream": migrated,
         "worker": migrated,
         "varnish": {"server": {"condition": "service_healthy"}},
     }
@@ -138,7 +139,7 @@ def test_logins_are_created() -> None:
 def test_varnish_in_a_container_knows_server_and_worker(services: dict[str, Any], tmp_path: Path) -> None:
     if shutil.which("varnishd", path=f"{os.environ['PATH']}:/usr/sbin") is None:
         pytest.skip("varnishd is not installed (Debian: varnish, varnish-modules)")
-    assert set(services["varnish"]["environment"]) == {"SERVER_HOST", "WORKER_NETWORK"}
+    assert set(services["varnish"]["environment"]) == {"SERVER_HOST", "STREAM_HOST", "WORKER_NETWORK"}
     assert services["varnish"]["environment"]["SERVER_HOST"] == "server"
     port = services["varnish"]["ports"][0].rpartition(":")[2]
     assert services["worker"]["environment"]["KALENDS_PURGE_URLS"] == f"http://varnish:{port}/"
@@ -147,9 +148,10 @@ def test_varnish_in_a_container_knows_server_and_worker(services: dict[str, Any]
     result = subprocess.run(
         [PROJECT / "deploy/varnish/start.sh", "-j", "none", "-C", "-n", tmp_path / "work"],
         env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin", "SERVER_HOST": "127.0.0.2",
-             "WORKER_NETWORK": "10.9.8.0/24", "TMPDIR": str(tmp_path)},
+             "STREAM_HOST": "127.0.0.3", "WORKER_NETWORK": "10.9.8.0/24", "TMPDIR": str(tmp_path)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "127.0.0.2" in result.stderr + result.stdout
+    assert "127.0.0.3" in result.stderr + result.stdout
     assert "10.9.8.0" in result.stderr + result.stdout

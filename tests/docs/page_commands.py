@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kalends.accounts.operations import user_accounts
+from kalends.core.times import utc_now
+from kalends.store.database import Database, Options
 from tests.servers import find_free_port
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -119,3 +122,14 @@ def compare(printed: list[PrintedCommand]) -> None:
 def hide_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment without the variables of the server, which readers of the quickstarts do not have."""
     return {name: value for name, value in environment.items() if not name.startswith("KALENDS_")}
+
+
+async def add_administrator(database_url: str, login: str) -> str:
+    """Add an account with an application password, and return the password."""
+    database = await Database.open(Options(url=database_url))
+    try:
+        async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
+            await user_accounts.add_user(tx, login, "administrator", "")
+            return await user_accounts.add_application_password(tx, login, "laptop")
+    finally:
+        await database.close()

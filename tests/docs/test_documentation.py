@@ -12,20 +12,18 @@ import httpx
 import psycopg
 import pytest
 
-from kalends.accounts.operations import user_accounts
 from kalends.api.description import error_codes
 from kalends.api.description.error_codes import ERROR_CODES
 from kalends.core.params import Param
-from kalends.core.times import utc_now
 from kalends.routes import EXTENSION, INTERFACE
 from kalends.settings import Settings
-from kalends.store.database import Database, Options
 from tests.docs.page_commands import (
     CONSOLE_BLOCK,
     OPERATOR_QUICKSTART,
     PROJECT,
     SERVER_QUICKSTARTS,
     PrintedCommand,
+    add_administrator,
     compare,
     hide_settings,
     parse_commands,
@@ -95,16 +93,6 @@ def run_in_cluster(page: Path, directory: Path, environment: Mapping[str, str]) 
 
 def read_port(server: Server) -> int:
     return int(server.base_url.rpartition(":")[2])
-
-
-async def add_administrator(database_url: str, login: str) -> str:
-    database = await Database.open(Options(url=database_url))
-    try:
-        async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
-            await user_accounts.add_user(tx, login, "administrator", "")
-            return await user_accounts.add_application_password(tx, login, "laptop")
-    finally:
-        await database.close()
 
 
 def test_quickstarts_contain_commands() -> None:

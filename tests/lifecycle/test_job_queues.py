@@ -36,6 +36,7 @@ QUEUES = {
     "make_sizes": ("images", 0),
     "send_email": ("email", 0),
     "send_proposal_email": ("email", 0),
+    "send_webhook_notice": ("email", 0),
     "plan_import": ("background", 0),
     "apply_import": ("background", 0),
 }

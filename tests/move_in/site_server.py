@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
@@ -197,6 +198,10 @@ class Handler(BaseHTTPRequestHandler):
     lock = Lock()
     count = 0
     finished = 0
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # of clients that have gone: the log has no tracebacks
+            super().handle()
 
     def do_GET(self) -> None:
         with self.lock:

@@ -18,7 +18,7 @@ from tests.series.series_client import SeriesClient
 EMBEDDED = ("/", "/events/", "/events/month/", "/events/month/2031-03/", "/events/week/2031-03-14/",
             "/events/weekend/", "/events/weekend/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
             "/events/map/", "/event/concert/", "/series/yoga/", "/venue/hall/", "/organizer/club/",
-            "/events/category/music/", "/tag/winter/")  # fmt: skip
+            "/events/category/music/", "/tag/winter/", "/display/")  # fmt: skip
 OTHERS = ("/events/search/", "/events/embed/", "/events/suggest.json", "/events.ics", "/events.rss", "/events.atom",
           "/events.json", "/event/concert.ics", "/series/yoga.ics", "/custom.0123456789ab.css", "/favicon.ico",
           "/robots.txt", "/sitemap.xml", "/sitemap/0.xml", "/sitemap/terms.xml", "/events/add/", "/events/add/sent/",

@@ -1,4 +1,4 @@
-"""Starts nginx and Caddy with the examples of deploy/, on 127.0.0.1 and with short time limits."""
+"""Starts nginx, Caddy and HAProxy with the examples of deploy/, on 127.0.0.1 and with short time limits."""
 
 import os
 import shutil
@@ -29,6 +29,7 @@ class Setup:
     certificate: IssuedCertificate
     server_port: int
     server_authority: Authority | None = None
+    stream_port: int = 8001  # of the process for live lists
 
     @property
     def old_site(self) -> Path:
@@ -57,7 +58,8 @@ class Proxy:
         setup.directory.mkdir()
         log = setup.directory / "log"
         port, plain_port = find_free_port(), find_free_port()
-        command = _prepare_nginx(setup, port, plain_port) if name == "nginx" else _prepare_caddy(setup, port)
+        prepare = {"nginx": _prepare_nginx, "caddy": _prepare_caddy, "haproxy": _prepare_haproxy}[name]
+        command = prepare(setup, port, plain_port)
         environment = {"PATH": SEARCH_PATH, "HOME": str(setup.directory), "XDG_DATA_HOME": str(setup.directory)}
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
@@ -98,6 +100,7 @@ def _prepare_nginx(setup: Setup, port: int, plain_port: int) -> list[str]:
     text = replace(
         (PROJECT / "deploy" / "nginx" / "kalends.conf").read_text(),
         ("server 127.0.0.1:8000;", f"server 127.0.0.1:{setup.server_port};"),
+        ("server 127.0.0.1:8001;", f"server 127.0.0.1:{setup.stream_port};"),
         ("    listen 80;\n    listen [::]:80;\n", f"    listen 127.0.0.1:{plain_port};\n"),
         ("    listen 443 ssl http2;\n    listen [::]:443 ssl http2;\n", f"    listen 127.0.0.1:{port} ssl http2;\n"),
         (f"/etc/letsencrypt/live/{HOST}/fullchain.pem", str(setup.certificate.certificate)),
@@ -133,7 +136,7 @@ def _prepare_nginx(setup: Setup, port: int, plain_port: int) -> list[str]:
     return ["nginx", "-p", str(setup.directory), "-e", "stderr", "-c", str(configuration)]
 
 
-def _prepare_caddy(setup: Setup, port: int) -> list[str]:
+def _prepare_caddy(setup: Setup, port: int, _: int) -> list[str]:
     text = replace(
         (PROJECT / "deploy" / "caddy" / "Caddyfile").read_text(),
         ("\n{\n", "\n{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n"),
@@ -142,6 +145,7 @@ def _prepare_caddy(setup: Setup, port: int) -> list[str]:
             f"#tls /etc/ssl/{HOST}/fullchain.pem /etc/ssl/{HOST}/privkey.pem",
             f"tls {setup.certificate.certificate} {setup.certificate.key}",
         ),
+        ("reverse_proxy @streams 127.0.0.1:8001", f"reverse_proxy @streams 127.0.0.1:{setup.stream_port}"),
         ("read_header 10s", f"read_header {SHORT}"),
         ("read_body 5m", "read_body 10s"),
         (
@@ -161,3 +165,19 @@ def _prepare_caddy(setup: Setup, port: int) -> list[str]:
     configuration = setup.directory / "Caddyfile"
     configuration.write_text(text)
     return ["caddy", "run", "--adapter", "caddyfile", "--config", str(configuration)]
+
+
+def _prepare_haproxy(setup: Setup, port: int, plain_port: int) -> list[str]:
+    both = setup.directory / "both.pem"
+    both.write_text(setup.certificate.certificate.read_text() + setup.certificate.key.read_text())
+    text = replace(
+        (PROJECT / "deploy" / "haproxy" / "kalends.cfg").read_text(),
+        ("bind :80\n", f"bind 127.0.0.1:{plain_port}\n"),
+        ("bind :443", f"bind 127.0.0.1:{port}"),
+        (f"/etc/haproxy/{HOST}.pem", str(both)),
+        ("127.0.0.1:8000", f"127.0.0.1:{setup.server_port}"),
+        ("127.0.0.1:8001", f"127.0.0.1:{setup.stream_port}"),
+    )
+    configuration = setup.directory / "haproxy.cfg"
+    configuration.write_text(text)
+    return ["haproxy", "-db", "-f", str(configuration)]

@@ -19,6 +19,7 @@ from tests.robustness.follow_rows import FOREIGN_FOLLOWER, SHARED_FOLLOWER, add_
 from tests.robustness.import_rows import FOREIGN_IMPORT, SHARED_IMPORT, add_import_rows
 from tests.robustness.proposal_rows import FOREIGN_PROPOSAL, SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
+from tests.robustness.webhook_rows import FOREIGN_WEBHOOK, SHARED_WEBHOOK, add_webhook_rows
 
 API_PATH = f"/api/{INTERFACE.namespace}"
 EXTENSION_PATH = f"/api/{EXTENSION.namespace}"
@@ -42,12 +43,14 @@ ACTION_PARAMS: dict[str, dict[str, Any]] = {
     "accept": {},
     "return": {"comment": "written by betaword"},
     "reject": {"reason": "other"},
+    "webhooks": {"name": "written by betaword", "url": "https://hooks.example/"},
+    "replay": {"since": 0},
 }
 NEW_IMPORT = {"kind": "ical"}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
-# Site `a` has one account and one image more.
-USERS_A = {"ed": "editor", "ann": "editor"}
-USERS_B = {"ed": "editor"}
+# Site `a` has two accounts and one image more. Only administrators manage webhooks.
+USERS_A = {"ed": "administrator", "ann": "editor", "bob": "editor"}
+USERS_B = {"ed": "administrator"}
 FOREIGN_USER, FOREIGN_IMAGE, SHARED_IMAGE = 2, 77, 78
 
 
@@ -156,9 +159,11 @@ async def fill_two_sites(database_url: str) -> SitePair:
             add_import_rows(connection, site, SHARED_IMPORT, word)
             add_proposal_rows(connection, site, SHARED_PROPOSAL, word)
             add_follow_rows(connection, site, SHARED_FOLLOWER, word)
+            add_webhook_rows(connection, site, SHARED_WEBHOOK, word)
         add_import_rows(connection, 1, FOREIGN_IMPORT, "alphaword")
         add_proposal_rows(connection, 1, FOREIGN_PROPOSAL, "alphaword")
         add_follow_rows(connection, 1, FOREIGN_FOLLOWER, "alphaword")
+        add_webhook_rows(connection, 1, FOREIGN_WEBHOOK, "alphaword")
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)
@@ -197,8 +202,10 @@ class IsolationRequest:
         if not self.is_write or self.method == "DELETE" or self.path.endswith("/restore"):
             return None
         directory, _, name = self.path.rpartition("/")
-        if name in ACTION_PARAMS and (directory != EXTENSION_PATH or name == "proposals"):
+        if name in ACTION_PARAMS and (directory != EXTENSION_PATH or name in ("proposals", "webhooks")):
             return ACTION_PARAMS[name]
+        if "/webhooks" in self.path:
+            return {"name": f"written by betaword at {self.path}"}
         if "/imports" in self.path:
             return {"name": f"written by betaword at {self.path}", **(NEW_IMPORT if name == "sources" else {})}
         field = "caption" if "/media" in self.path else "description"
@@ -233,6 +240,8 @@ def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[Isolati
             record_id = FOREIGN_IMPORT if foreign else SHARED_IMPORT
         if kind == "proposals":
             record_id = FOREIGN_PROPOSAL if foreign else SHARED_PROPOSAL
+        if kind == "webhooks":
+            record_id = FOREIGN_WEBHOOK if foreign else SHARED_WEBHOOK
         if kind == "media":
             record_id = FOREIGN_IMAGE if foreign else SHARED_IMAGE
         slug = pair.a.own_slugs.get(kind) if foreign else "shared-too"

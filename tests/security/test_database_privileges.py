@@ -26,6 +26,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "due_follows",
     "sites_with_stale_follows",
     "sites_with_idle_submitters",
+    "count_open_sites",
     "sites_with_queue",
     "due_records",
     "dated_changes",
@@ -37,6 +38,8 @@ SECURITY_DEFINER_FUNCTIONS = {
     "worker_heartbeat",
     "own_hosts",
     "incomplete_series",
+    "take_log_consumers",
+    "measure_webhooks",
 }
 
 

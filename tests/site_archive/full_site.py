@@ -16,6 +16,7 @@ from tests.robustness.follow_rows import SHARED_FOLLOWER, add_follow_rows
 from tests.robustness.import_rows import add_import_rows
 from tests.robustness.proposal_rows import SHARED_PROPOSAL, add_proposal_rows
 from tests.robustness.site_fixtures import DATES
+from tests.robustness.webhook_rows import SHARED_WEBHOOK, add_webhook_rows
 
 PAST = {"start_date": "2021-03-28 01:30:00", "end_date": "2021-03-29 04:00:00", "timezone": "Europe/Berlin"}
 SETTINGS = {
@@ -140,6 +141,7 @@ class SiteBuilder:
             add_proposal_rows(connection, 1, SHARED_PROPOSAL, "rosaword")
             add_follow_rows(connection, 1, SHARED_FOLLOWER, "rosaword")
             connection.execute("UPDATE sites SET follow_by_email = true WHERE id = 1")
+            add_webhook_rows(connection, 1, SHARED_WEBHOOK, "rosaword")
             connection.execute('UPDATE import_items SET stored_values = \'{"password_hash": "01ff", "title": "x"}\'')
             connection.execute("INSERT INTO legacy_files VALUES (1, '/wp-content/a.png', %s, 400)", [image["id"]])
             connection.execute("INSERT INTO prefix_redirects VALUES (1, '/agenda/', '/events/')")

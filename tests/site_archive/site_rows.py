@@ -9,6 +9,7 @@ from tests.robustness.two_sites import site_tables
 NOT_IMPORTED = (
     *("application_passwords", "application_password_uses", "passkeys", "sessions", "one_time_tokens"),
     *("login_failures", "idempotency", "daily_records", "orphan_files", "site_hosts"),
+    *("log_consumers", "webhooks", "webhook_pending", "webhook_deliveries"),
 )
 # Columns that differ between the two sites.
 DIFFERENT = {

@@ -86,8 +86,9 @@ async def set_profile(
     name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
     user_id = await require_user(tx, login)
     chosen = (language and find_language(language)) or ""
-    values: dict[LiteralString, object] = {"display_name": name or login, "language": chosen}
-    await user_tables.change_user(tx, user_id, {**values, "queue_email": queue_email})
+    values: dict[LiteralString, object]
+    values = {"display_name": name or login, "language": chosen, "queue_email": queue_email}
+    await user_tables.change_user(tx, user_id, values)
 
 
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:

@@ -17,12 +17,12 @@ from kalends.api.description import error_codes, schemas
 from kalends.api.description.error_codes import COMMON_ERRORS, INVALID, NAMESPACE, SIGN_IN, list_errors
 from kalends.api.description.schema_types import Schema, ref, schema_name
 from kalends.calendar.kinds import BY_NAME
-from kalends.calendar.kinds.kind import PAGING, Kind
+from kalends.calendar.kinds.kind import CALENDAR_NAMESPACE, PAGING, Kind
 from kalends.core.image_types import BY_MIME
 from kalends.core.messages import DEFAULT, Translate, translator
 from kalends.core.params import NOT_NULLABLE, Param
 from kalends.http import bodies as uploads
-from kalends.http.router import CALENDAR_NAMESPACE, Endpoint, ErrorCode, Interface, Route
+from kalends.http.router import Endpoint, ErrorCode, Interface, Route
 
 # Responses from a real server at this base URL, recorded by `just examples`.
 EXAMPLES: Final = Path(__file__).resolve().parent / "examples.json"

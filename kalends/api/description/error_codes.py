@@ -39,9 +39,13 @@ SITE = ErrorCode(404, "rest_unknown_site", N_("No site is configured for the req
 NOT_FOUND = ErrorCode(404, "rest-*-not-found", N_("There is no such record."))
 IMPORT_NOT_FOUND = ErrorCode(404, "import_not_found", N_("There is no such source or run."))
 PROPOSAL_NOT_FOUND = ErrorCode(404, "proposal_not_found", N_("There is no such proposal."))
+WEBHOOK_NOT_FOUND = ErrorCode(404, "webhook_not_found", N_("There is no such webhook endpoint or delivery."))
 NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page number exceeds the number of pages."))
 METHOD = ErrorCode(
     405, "rest_method_not_allowed", N_("The path does not support the method; `Allow` lists the supported ones.")
+)
+NOT_ACCEPTABLE = ErrorCode(
+    406, "rest_not_acceptable", N_("`Accept` allows only a stream of changes, which this address does not have.")
 )
 TIMEOUT = ErrorCode(408, "rest_request_timeout", N_("The request body did not arrive in time."))
 RUNNING = ErrorCode(
@@ -67,6 +71,14 @@ PROPOSAL_CONFLICT = ErrorCode(
     N_("Others have changed the same fields; `data.conflicts` has all values. Send `choices` and `revision`."),
 )
 PROPOSAL_FINAL = ErrorCode(409, "rest_proposal_final", N_("The decision can no longer be undone."))
+TOO_MANY_WEBHOOKS = ErrorCode(
+    409, "rest_too_many_webhooks", N_("The site has the maximum number of webhook endpoints.")
+)
+NO_BASE_URL = ErrorCode(
+    409,
+    "rest_base_url_required",
+    N_("Messages contain links, but neither the site’s `base_url` nor `KALENDS_BASE_URL` is set."),
+)
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
 IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is already in the trash."))
@@ -96,6 +108,9 @@ TOO_MANY_WRITES = ErrorCode(
     "rest_too_many_writes",
     N_("Earlier writes of this user to the site are still waiting; `Retry-After` says how long to wait."),
 )
+TOO_MANY_STREAMS = ErrorCode(
+    429, "rest_too_many_streams", N_("The client has too many live lists open; `Retry-After` says how long to wait.")
+)
 INTERNAL_ERROR = ErrorCode(500, "internal_server_error", N_("Internal server error, logged under `X-Request-ID`."))
 BUSY = ErrorCode(503, "rest_unavailable", N_("The database is busy or unavailable; retry."))
 OUTCOME_UNKNOWN = ErrorCode(
@@ -116,10 +131,12 @@ BATCH: Final = tuple(
 ERROR_CODES: Final = (
     MISSING, INVALID, JSON, FORM, HOST, HEADER, TERM_EXISTS, TOO_MANY, CREDENTIALS, SIGN_IN, FORBIDDEN,
     READ_ONLY, CROSS_SITE, NOT_ACCESSIBLE, NO_LONGER, PROTECTED, NO_ROUTE, NAMESPACE, SITE, NOT_FOUND,
-    IMPORT_NOT_FOUND, PROPOSAL_NOT_FOUND, NO_PAGE, METHOD, TIMEOUT, RUNNING, OVERRIDES_LOST, UNDO_CONFLICTS,
-    SLOT_TAKEN, IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND, PROPOSAL_DECIDED, PROPOSAL_CONFLICT,
-    PROPOSAL_FINAL, IN_USE, CONFLICT, IN_TRASH, SERIES_IN_TRASH, EXPIRED, PRECONDITION, TOO_LARGE, MEDIA_TYPE, HEAD,
-    KEY_REUSED, VERSION_REQUIRED, TOO_MANY_ATTEMPTS, TOO_MANY_PROPOSALS, QUOTA, TOO_MANY_WRITES,
+    IMPORT_NOT_FOUND, PROPOSAL_NOT_FOUND, WEBHOOK_NOT_FOUND, NO_PAGE, METHOD, NOT_ACCEPTABLE, TIMEOUT, RUNNING,
+    OVERRIDES_LOST, UNDO_CONFLICTS, SLOT_TAKEN, IMPORT_BUSY, IMPORT_STATE, IMPORT_UNCONFIRMED, IMPORT_BY_COMMAND,
+    PROPOSAL_DECIDED, PROPOSAL_CONFLICT, PROPOSAL_FINAL, TOO_MANY_WEBHOOKS, NO_BASE_URL, IN_USE, CONFLICT,
+    IN_TRASH, SERIES_IN_TRASH,
+    EXPIRED, PRECONDITION, TOO_LARGE, MEDIA_TYPE, HEAD, KEY_REUSED, VERSION_REQUIRED, TOO_MANY_ATTEMPTS,
+    TOO_MANY_PROPOSALS, QUOTA, TOO_MANY_WRITES, TOO_MANY_STREAMS,
     INTERNAL_ERROR, BUSY, OUTCOME_UNKNOWN, FULL, *BATCH,
 )  # fmt: skip
 COMMON_ERRORS: Final = (CREDENTIALS, HOST, HEAD, SITE, TOO_MANY_ATTEMPTS, INTERNAL_ERROR, BUSY)
@@ -136,6 +153,8 @@ def list_errors(endpoint: Endpoint, method: str) -> list[ErrorCode]:
     if endpoint.path_params:
         found.add(NO_ROUTE)  # A malformed ID does not match the path pattern.
         found |= {NOT_FOUND} if kind else set()
+    if not endpoint.is_write:
+        found.add(NOT_ACCEPTABLE)
     if endpoint.is_list and kind and kind.is_post:
         found.add(NO_PAGE)
     if not endpoint.is_write and (endpoint.min_role or (kind and kind.name in MIN_READER_ROLES)):
@@ -293,8 +312,8 @@ ABOUT_LANGUAGE: Final = N_(
 )
 EXTENSION_TITLE: Final = N_("Kalends extensions")
 ABOUT_EXTENSION: Final = N_(
-    "Kalends extensions: images, record history and restore, series, imports, proposals, and changes since a "
-    "revision."
+    "Kalends extensions: images, record history and restore, series, imports, proposals, webhooks, and changes since "
+    "a revision."
 )
 EXTENSION_NOTE: Final = N_("Kalends extension.")
 INDEX: Final = N_("List the routes and their parameters")
@@ -311,6 +330,7 @@ TAGS: Final = {
     "batch": N_("Batches"),
     "imports": N_("Imports"),
     "proposals": N_("Proposals"),
+    "webhooks": N_("Webhooks"),
     "interface": N_("API"),
 }
 # Summaries by operation ID.
@@ -395,6 +415,15 @@ SUMMARIES: Final = {
     "decideImportRow": N_("Decide whether a row is an existing record or a new one"),
     "undoImport": N_("Plan to undo a run; the plan is a new run"),
     "discardImport": N_("Discard a plan"),
+    "listWebhooks": N_("List webhook endpoints"),
+    "createWebhook": N_("Create a webhook endpoint; its secret is shown only in this response"),
+    "readWebhook": N_("Read a webhook endpoint"),
+    "updateWebhook": N_("Change, pause or resume a webhook endpoint; omitted fields stay unchanged"),
+    "deleteWebhook": N_("Delete a webhook endpoint and its log"),
+    "listDeliveries": N_("List a webhook endpoint’s deliveries, newest first"),
+    "testWebhook": N_("Send a test message"),
+    "rotateSecret": N_("Create a new secret; the previous one stays valid for 24 hours"),
+    "replayWebhook": N_("Send again what changed after a revision or a date, or the record of one delivery"),
     "runBatch": N_("Run several writes in one request"),
     "listChanges": N_("List changes since a revision"),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from kalends.calendar.access.caching import EventFragments
 from kalends.calendar.kinds.kind import NO_LINKED_RECORDS, Actor, Kind, LinkedRecords, RenderContext
+from kalends.core.egress import AllowedNetwork
 from kalends.core.errors import InvalidValue
 from kalends.media.adapters.library import FetchResult, Library, StoredImage
 from kalends.store.database import Transaction
@@ -26,6 +27,8 @@ class OperationContext:
     api_url: str
     extension_url: str = ""  # URL prefix for the extensions; `api_url` is the API prefix
     media_url: str = ""  # URL prefix for image files
+    has_base_url: bool = False  # whether links have a configured host instead of the requested one
+    allowed_networks: Sequence[AllowedNetwork] = ()  # non-public networks that may be contacted
     client_ip: str = ""
     max_daily_records: int = 0  # records that an account may create per day; 0 disables the limit
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -84,6 +87,7 @@ class Outcome:
     # The cache tags for the records and lists in the response.
     cache_tags: tuple[str, ...] = ()
     ignored_params: tuple[str, ...] = ()  # write parameters whose values were ignored
+    shown_once: tuple[str, ...] = ()  # keys of `body` that a repeated response omits, because they are never stored
 
 
 @dataclass(frozen=True, slots=True)

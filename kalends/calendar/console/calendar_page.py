@@ -16,10 +16,10 @@ from kalends.calendar.operations import duplicates, event_queries
 from kalends.calendar.operations.record_verbs import fetch_editable_row, update_record
 from kalends.calendar.rules.when import find_offset
 from kalends.console.console_rendering import respond_json, show
-from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, field_errors, form_error, safe_next
+from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, form_error, safe_next
 from kalends.console.field_texts import STATUS_FILTERS, make_locale
 from kalends.core import errors, times
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.params import parse_id
 from kalends.core.times import local_of, utc_of

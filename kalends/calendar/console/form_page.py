@@ -26,7 +26,7 @@ from kalends.calendar.rules.when import REPEATED, TimeProblem, find_problem
 from kalends.calendar.storage import form_drafts
 from kalends.calendar.storage.form_drafts import Draft
 from kalends.console.console_rendering import show
-from kalends.console.console_request import ConsoleRequest, field_errors, form_error
+from kalends.console.console_request import ConsoleRequest, form_error
 from kalends.console.event_values import (
     EventValues,
     Linked,
@@ -40,7 +40,7 @@ from kalends.console.event_values import (
 )
 from kalends.console.field_texts import LABELS as FIELD_LABELS, STATUS_NAMES, make_locale
 from kalends.core.date_forms import make_absolute, read_datetime
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.errors import ApiError, InvalidValue, field_errors
 from kalends.core.messages import Message, gettext_noop as N_, translator
 from kalends.core.params import parse_id
 from kalends.core.sanitize import fold

@@ -26,11 +26,11 @@ from kalends.calendar.operations.record_verbs import create_record, update_recor
 from kalends.calendar.storage import form_drafts
 from kalends.calendar.storage.history_tables import list_record_changes
 from kalends.console.console_rendering import make_policy, respond_json, show
-from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, field_errors, redirect
+from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
 from kalends.console.event_values import make_new_values, overlay
 from kalends.console.field_texts import make_locale
 from kalends.core import errors
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.errors import ApiError, InvalidValue, field_errors
 from kalends.core.messages import Message, translator
 from kalends.core.params import number, parse_id, read_params
 from kalends.http.auth import hash_new_passwords

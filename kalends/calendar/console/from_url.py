@@ -12,12 +12,12 @@ from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.console.form_page import FormPage, WebPage, check_event, format_moment, show_form
 from kalends.calendar.rules.when import find_offset
 from kalends.console.console_rendering import show
-from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, field_errors, form_error
+from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, form_error
 from kalends.console.event_values import EventValues, Pick, make_new_values, overlay
 from kalends.console.field_texts import make_locale
 from kalends.core import errors
 from kalends.core.date_forms import read_datetime
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.errors import ApiError, InvalidValue, field_errors
 from kalends.core.limits import Limit
 from kalends.core.messages import Message
 from kalends.core.times import DateTimeInput, format_datetime, format_offset, offset_of, resolve, to_utc

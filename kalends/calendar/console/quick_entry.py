@@ -14,19 +14,11 @@ from kalends.calendar.operations import event_queries
 from kalends.calendar.operations.record_verbs import create_record
 from kalends.calendar.rules.quick_add import Known, QuickEvent, read_line
 from kalends.console.console_rendering import respond_json, show
-from kalends.console.console_request import (
-    ConsoleRequest,
-    ConsoleRoute,
-    add_query,
-    field_errors,
-    form_error,
-    redirect,
-    safe_next,
-)
+from kalends.console.console_request import ConsoleRequest, ConsoleRoute, add_query, form_error, redirect, safe_next
 from kalends.console.event_values import Pick, make_new_values, overlay
 from kalends.console.field_texts import make_locale
 from kalends.core import times
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.rendering.page_locale import PageLocale
 

@@ -58,6 +58,8 @@ PAGING: Final = (
     ),
 )
 
+# The namespace that existing clients use. All others are extensions.
+CALENDAR_NAMESPACE: Final = "calendar/events/v1"
 EXTENSION_PATH: Final = "/api/kalends/v1"
 
 Values = dict[LiteralString, object]

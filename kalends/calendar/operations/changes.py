@@ -1,7 +1,8 @@
 """Changes since a revision, for clients that keep a copy in sync without polling lists."""
 
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kalends.calendar.access import permissions
@@ -18,6 +19,17 @@ from kalends.store.sql import Sql, and_
 
 LINK_FILTERS = ("categories", "tags", "venue", "organizer")
 
+type RecordKey = tuple[str, int]  # kind and ID
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPage:
+    """Changed records by revision, and the JSON of those that the caller may read."""
+
+    rows: Sequence[Row]
+    records: dict[RecordKey, JsonObject]
+    has_more: bool
+
 
 async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
     """List changed records by revision. Records that the caller may not read appear as deleted."""
@@ -29,9 +41,8 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
     if synced_revision < tx.site.trimmed_revision or max(since, synced_revision) > tx.site.revision:
         raise errors.expired(tx.site.trimmed_revision)
     limit: int = values.get("per_page", 100)
-    rows = await history_tables.list_changed_records(tx, since, synced_revision, _select_kinds(values), limit + 1)
-    page, has_more = rows[:limit], len(rows) > limit
-    records = await _load_visible(context, page)
+    changed = await read_changes(context, since, synced_revision, select_kinds(values), limit)
+    page, records, has_more = changed.rows, changed.records, changed.has_more
     missing = [(row["kind"], row["id"]) for row in page if (row["kind"], row["id"]) not in records]
     tombstones = await _select_tombstones(context, synced_revision, missing)
     entries = [
@@ -47,6 +58,15 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
             "more": has_more,
         }
     )
+
+
+async def read_changes(
+    context: OperationContext, since: int, synced_revision: int, kinds: Sequence[str], limit: int
+) -> ChangedPage:
+    """Return the first records changed since a revision, with tombstones of those deleted after `synced_revision`."""
+    rows = await history_tables.list_changed_records(context.transaction, since, synced_revision, kinds, limit + 1)
+    page = rows[:limit]
+    return ChangedPage(page, await load_visible(context, page), len(rows) > limit)
 
 
 def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
@@ -67,20 +87,20 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
     return flat
 
 
-def _select_kinds(values: Any) -> list[str]:
+def select_kinds(values: Any) -> list[str]:
     """Return the requested kinds. The default excludes series, because older clients do not support them."""
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
 
 
-async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tuple[str, int], JsonObject]:
+async def load_visible(context: OperationContext, page: Sequence[Row]) -> dict[RecordKey, JsonObject]:
     """Load the records on the page that the caller may read, with one query per kind."""
     ids_by_kind: dict[str, list[int]] = defaultdict(list)
     for row in page:
         if not row["gone"]:
             ids_by_kind[row["kind"]].append(row["id"])
-    records: dict[tuple[str, int], JsonObject] = {}
+    records: dict[RecordKey, JsonObject] = {}
     for name, ids in ids_by_kind.items():
         kind = BY_NAME[name]
         on_page = Sql("r.site_id = ? AND r.id = ANY(?)", context.transaction.site.id, ids)
@@ -119,8 +139,8 @@ async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Cla
 
 
 async def _select_tombstones(
-    context: OperationContext, synced_revision: int, missing: list[tuple[str, int]]
-) -> set[tuple[str, int]]:
+    context: OperationContext, synced_revision: int, missing: list[RecordKey]
+) -> set[RecordKey]:
     """Select the records to report as deleted. Anonymous users and subscribers get only records they could read."""
     if permissions.rank(context.actor) >= permissions.CONTRIBUTOR:
         return set(missing)

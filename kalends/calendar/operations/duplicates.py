@@ -30,24 +30,29 @@ MAX_COMPARED: Final = 3000
 MAX_RATED: Final = 20
 MAX_FOUND: Final = 5
 _EVERYTHING: Final = Sql("true")
+_PUBLIC: Final = Sql("r.status = 'publish' AND r.password_hash IS NULL")
+_VENUES: Final[LiteralString] = (
+    "(SELECT jsonb_agg(jsonb_build_object('id', v.id, 'name', v.title, 'lat', v.geo_lat, 'lng', v.geo_lng)) FROM "
+)
+_ORGANIZERS: Final[LiteralString] = "(SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.title)) FROM "
 _FACTS: Final = Sql(
-    """
-    SELECT r.id, r.title, r.status, r.start_local, r.start_utc, r.timezone, r.all_day, r.website,
-        (SELECT jsonb_agg(jsonb_build_object('id', v.id, 'name', v.title, 'lat', v.geo_lat, 'lng', v.geo_lng))
-            FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = r.site_id AND l.event_id = r.id)::text AS venues,
-        (SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.title))
-            FROM event_organizers l JOIN organizers o ON o.site_id = l.site_id AND o.id = l.organizer_id
+    "SELECT r.id, r.title, r.status, r.start_local, r.start_utc, r.timezone, r.all_day, r.website, "
+    + _VENUES
+    + """event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+            WHERE l.site_id = r.site_id AND l.event_id = r.id)::text AS venues, """
+    + _ORGANIZERS
+    + """event_organizers l JOIN organizers o ON o.site_id = l.site_id AND o.id = l.organizer_id
             WHERE l.site_id = r.site_id AND l.event_id = r.id)::text AS organizers
     FROM events r WHERE r.site_id = ?
     """
 )
-_LINKED: Final[LiteralString] = """
-    SELECT (SELECT jsonb_agg(jsonb_build_object('id', v.id, 'name', v.title, 'lat', v.geo_lat, 'lng', v.geo_lng))
-            FROM venues v WHERE v.site_id = ? AND v.id = ANY(?))::text AS venues,
-        (SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.title))
-            FROM organizers o WHERE o.site_id = ? AND o.id = ANY(?))::text AS organizers
-"""
+_LINKED: Final[LiteralString] = (
+    "SELECT "
+    + _VENUES
+    + "venues v WHERE v.site_id = ? AND v.id = ANY(?))::text AS venues, "
+    + _ORGANIZERS
+    + "organizers o WHERE o.site_id = ? AND o.id = ANY(?))::text AS organizers"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,11 @@ async def find_candidates(
         for row in await find_similar(tx, facts, start_utc, zone, own_id=own_id, visible=visible)
         if row.score >= SIMILAR_SCORE
     ]
+
+
+async def find_public_candidates(tx: Transaction, values: Mapping[str, Any]) -> list[Candidate]:
+    """Find possible duplicates among the events whose titles everyone may read: published and not protected."""
+    return await find_candidates(tx, values, visible=_PUBLIC)
 
 
 async def find_similar(

@@ -41,6 +41,7 @@ def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Call
             Sample(metrics.SCHEMA_USABLE, float(problems.compare_schema(state.schema, expected) is None), (cell,)),
             Sample(metrics.MARKS_MISSING, len(state.missing_marks), (cell,)),
             Sample(metrics.HEARTBEAT_AGE, inf if age is None else age, (cell,)),
+            *_sample_webhooks(cell, state.webhooks),
         ]
 
     async def read_all() -> list[Sample]:
@@ -49,6 +50,16 @@ def make_server_reader(urls: Mapping[str, str], directory_url: str = "") -> Call
         return [INFO, *chain.from_iterable(await asyncio.gather(*reads))]
 
     return lambda: asyncio.run(read_all())
+
+
+def _sample_webhooks(cell: str, state: checks.WebhookState | None) -> list[Sample]:
+    if state is None:
+        return []
+    numbers = {"active": state.active, "paused": state.paused, "disabled": state.disabled}
+    return [
+        *[Sample(metrics.WEBHOOKS, number, (cell, name)) for name, number in numbers.items()],
+        Sample(metrics.OLDEST_UNDELIVERED, state.oldest_seconds or 0.0, (cell,)),
+    ]
 
 
 def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sample]]:

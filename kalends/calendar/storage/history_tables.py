@@ -1,7 +1,7 @@
 """Reads the change log, by record or since a revision; stores idempotency keys."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -114,6 +114,103 @@ async def list_changed_records(
     return await tx.fetch_all(
         Sql("SELECT * FROM (") + join(" UNION ALL ", parts) + Sql(") AS c ORDER BY revision LIMIT ?", limit)
     )
+
+
+async def find_changed_records(tx: Transaction, records: Sequence[tuple[str, int]]) -> list[Record]:
+    """Return these records, or the tombstones of deleted ones, as `list_changed_records` does."""
+    parts = [
+        Sql("SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
+            "AND id = ANY(?)", tx.site.id, ids)
+        for kind in KINDS
+        if (ids := [record_id for name, record_id in records if name == kind])
+    ]  # fmt: skip
+    parts.append(
+        Sql(
+            """SELECT c.revision, c.kind, c.record_id, true
+                FROM unnest(?::text[], ?::bigint[]) AS w (kind, id) JOIN changes c
+                    ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id AND c.action = 'delete'""",
+            [kind for kind, _ in records],
+            [record_id for _, record_id in records],
+            tx.site.id,
+        )
+    )
+    # After an undone deletion, the record exists again.
+    return await tx.fetch_all(
+        Sql("SELECT DISTINCT ON (kind, id) * FROM (")
+        + join(" UNION ALL ", parts)
+        + Sql(") AS c ORDER BY kind, id, revision DESC")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NetChange:
+    """What several changes of a record amount to."""
+
+    was_public: bool  # before the first of them
+    was_once_public: bool  # before any of them
+    columns: Sequence[str]  # those whose values differ
+
+
+async def find_net_changes(
+    tx: Transaction, records: Sequence[tuple[str, int, int]]
+) -> dict[tuple[str, int], NetChange]:
+    """Summarize the changes to each record, given by kind and ID, since a revision."""
+    rows = await tx.fetch_all(
+        Sql(
+            """
+            WITH entries AS MATERIALIZED (
+                SELECT c.kind, c.record_id, c.revision, c.was_public, c.before, c.after
+                FROM unnest(?::text[], ?::bigint[], ?::bigint[]) AS w (kind, id, since)
+                JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id AND c.revision > w.since
+            ), olds AS (
+                SELECT DISTINCT ON (kind, record_id, key) kind, record_id, key, value
+                FROM entries, jsonb_each(before) ORDER BY kind, record_id, key, revision
+            ), news AS (
+                SELECT DISTINCT ON (kind, record_id, key) kind, record_id, key, value
+                FROM entries, jsonb_each(after) ORDER BY kind, record_id, key, revision DESC
+            ), differing AS (
+                SELECT kind, record_id, array_agg(key ORDER BY key) AS columns
+                FROM olds LEFT JOIN news USING (kind, record_id, key)
+                WHERE olds.value IS DISTINCT FROM news.value GROUP BY 1, 2
+            )
+            SELECT e.kind, e.record_id AS id, (array_agg(e.was_public ORDER BY e.revision))[1] AS was_public,
+                bool_or(e.was_public) AS was_once_public, coalesce(min(d.columns), '{}') AS columns
+            FROM entries e LEFT JOIN differing d USING (kind, record_id) GROUP BY 1, 2
+            """,
+            [kind for kind, _, _ in records],
+            [record_id for _, record_id, _ in records],
+            [since for _, _, since in records],
+            tx.site.id,
+        )
+    )
+    return {
+        (row["kind"], row["id"]): NetChange(row["was_public"], row["was_once_public"], row["columns"]) for row in rows
+    }
+
+
+async def find_once_linked(
+    tx: Transaction, events: Sequence[tuple[int, int]], linked_ids: Mapping[str, Sequence[int]]
+) -> set[int]:
+    """Return the events, given by ID and revision, that were linked to one of the records after the revision.
+
+    `linked_ids` are by the logged column, such as `venue_ids`. The log has a column only if it changed.
+    """
+    rows = await tx.fetch_all(
+        Sql(
+            """
+            SELECT DISTINCT w.id FROM unnest(?::bigint[], ?::bigint[]) AS w (id, since)
+            JOIN changes c ON c.site_id = ? AND c.kind = 'events' AND c.record_id = w.id AND c.revision > w.since
+            CROSS JOIN jsonb_each(?::jsonb) AS f (name, ids)
+            CROSS JOIN jsonb_array_elements(f.ids) AS i (id)
+            WHERE (c.before -> f.name) @> i.id OR (c.after -> f.name) @> i.id
+            """,
+            [record_id for record_id, _ in events],
+            [since for _, since in events],
+            tx.site.id,
+            orjson.dumps({name: list(ids) for name, ids in linked_ids.items()}).decode(),
+        )
+    )
+    return {row["id"] for row in rows}
 
 
 async def find_once_visible(

@@ -470,7 +470,7 @@ SUBMISSIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What people and programs without the right to publish have sent, with parameters of an event.
+    """A proposal by a person or program without the right to publish, with the parameters of its event.
 
     `days` is when it takes place from today. With `of`, it is about the event with this place among the next ones: a
     change of the event, or a second entry for it that has its start.

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from kalends.calendar.access.operation_context import UploadedFile
 from kalends.calendar.operations.record_verbs import list_tree
 from kalends.console.console_rendering import show
-from kalends.console.console_request import ConsoleRequest, ConsoleRoute, field_errors, form_error, redirect
+from kalends.console.console_request import ConsoleRequest, ConsoleRoute, form_error, redirect
 from kalends.console.field_texts import STATUS_NAMES, local_text, make_locale
 from kalends.console.record_views import read_id
 from kalends.console.site_settings import list_zones
 from kalends.core import errors
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.messages import Message, translator
 from kalends.core.params import read_params
 from kalends.imports.api import read_form as read_upload_form

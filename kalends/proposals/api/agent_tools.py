@@ -26,7 +26,7 @@ from kalends.calendar.kinds import BY_NAME
 from kalends.calendar.kinds.event_list import EVENT_FILTERS
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR, PAGING, Actor, JsonObject, Kind
-from kalends.calendar.operations.duplicates import find_candidates
+from kalends.calendar.operations.duplicates import find_public_candidates
 from kalends.calendar.operations.record_verbs import list_records, read_record
 from kalends.core import errors, params, times
 from kalends.core.errors import ApiError
@@ -45,7 +45,6 @@ from kalends.proposals.operations.proposal_lists import serialize_proposal
 from kalends.proposals.operations.proposal_sending import Draft, resend, send, withdraw
 from kalends.proposals.rules import ACCOUNT_PARAMS, ALLOWED_LINK_PARAMS, MAX_TEXT, OPEN
 from kalends.store import Row
-from kalends.store.sql import Sql
 
 INSTRUCTIONS: Final = (
     "A public calendar of events. If you have tools to propose, suggest new events and changes with them: editors "
@@ -104,11 +103,9 @@ async def _list(kind: Kind, context: OperationContext) -> JsonObject:
 
 async def find_duplicates(context: OperationContext) -> JsonObject:
     """Find public events that might be the same as an event with these values."""
-    visible = Sql("r.status = 'publish' AND r.password_hash IS NULL")
-    found = await find_candidates(context.transaction, context.values, visible=visible)
     events = [
         _describe({**asdict(row), "id": row.event_id, "start_date": times.format_datetime(row.start_local)})
-        for row in found
+        for row in await find_public_candidates(context.transaction, context.values)
     ]
     return {"events": events}
 
@@ -225,7 +222,7 @@ SIMILAR: Final = (
     *_pick(EVENTS.fields, "title", "timezone", "all_day", "venue", "organizer", "website"),
 )
 PROPOSAL: Final = replace(PATH_ID[0], name="proposal", required=False)
-SOURCE_TYPE: Final = RETURN_PARAMS[0].type  # that of comments, which must not be empty
+SOURCE_TYPE: Final = RETURN_PARAMS[0].type  # the type of comments, which must not be empty
 CONTENTS: Final = (
     *[replace(row, required=True) for row in _pick(CONTENT, "values", "guessed")],
     *[replace(row, required=True, type=SOURCE_TYPE) for row in _pick(CONTENT, "source")],

@@ -24,14 +24,13 @@ from kalends.console.console_request import (
     ConsoleRequest,
     ConsoleRoute,
     add_query,
-    field_errors,
     read_revision,
     redirect,
     safe_next,
 )
 from kalends.console.field_texts import LABELS, local_text, make_locale, origin_text
 from kalends.core import errors
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID, parse_id, read_params

@@ -1,4 +1,4 @@
-"""What senders read about a proposal: the title and the time of its event, and the jobs for emails with links."""
+"""The title and time of a proposal’s event, as senders read them, and the jobs that email links to it."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What people without an account do: they send events, confirm them, follow links in emails and delete their data."""
+"""People without an account send events, confirm them, follow links in emails and delete their data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from kalends.accounts.storage import user_tables
 from kalends.calendar.access import permissions
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.events import EVENTS
-from kalends.calendar.operations.duplicates import find_candidates
+from kalends.calendar.operations.duplicates import find_public_candidates
 from kalends.calendar.operations.record_verbs import fetch_readable_row
 from kalends.calendar.rules.record_types import CANCELLED
 from kalends.core.credentials import is_uuid, keyed_hash, new_uid
@@ -62,12 +62,8 @@ def _make_limits(site: Site, client_ip: str, email: str) -> Mapping[str, Limit]:
 
 
 async def find_published(tx: Transaction, values: Mapping[str, Any]) -> list[Row]:
-    """Return published events that are probably the same: `title`, `slug`, `start_local`, `all_day`.
-
-    Protected events are none of them, because their titles are not for everyone.
-    """
-    visible = Sql("r.status = 'publish' AND r.password_hash IS NULL")
-    ids = [candidate.event_id for candidate in await find_candidates(tx, values, visible=visible)][:MAX_SIMILAR]
+    """Return public events that are probably the same: `title`, `slug`, `start_local`, `all_day`."""
+    ids = [candidate.event_id for candidate in await find_public_candidates(tx, values)][:MAX_SIMILAR]
     query = """SELECT title, slug, start_local, all_day FROM events WHERE site_id = ? AND id = ANY(?)
         ORDER BY array_position(?::bigint[], id)"""
     return await tx.fetch_all(Sql(query, tx.site.id, ids, ids)) if ids else []
@@ -93,7 +89,7 @@ async def confirm(tx: Transaction, row: Row) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a link leads to: a proposal, and its event while everyone can read it."""
+    """The proposal that a link leads to, and its event as long as everyone can read it."""
 
     row: Row
     event: Row | None

@@ -101,7 +101,7 @@ DATES: Final = frozenset({"start_date", "end_date", "all_day"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What somebody typed, by field, and the IDs of the chosen categories."""
+    """The texts that a person has typed, by field, and the IDs of the chosen categories."""
 
     texts: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(ALL_FIELDS, ""))
     categories: Sequence[int] = ()

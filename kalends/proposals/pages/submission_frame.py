@@ -1,4 +1,4 @@
-"""What the pages of the public form share: one visit with its transaction, and the models of pages."""
+"""The parts that all pages of the public form share: a visit with its transaction, and the page models."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

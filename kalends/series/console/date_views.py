@@ -12,11 +12,11 @@ from kalends.calendar.kinds.kind import Kind
 from kalends.calendar.kinds.series_kind import SERIES
 from kalends.calendar.operations.record_verbs import fetch_editable_row
 from kalends.console.console_rendering import show
-from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, Operation, field_errors, redirect
+from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, Operation, redirect
 from kalends.console.event_values import Linked, make_values as make_event_values
 from kalends.console.field_texts import make_locale
 from kalends.core import errors
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.params import Param, parse_id
 from kalends.series.api import CONVERT_PARAMS, DATES_PARAMS, DISSOLVE_PARAMS, FIELDS, RESTORE_PARAMS

@@ -10,11 +10,11 @@ import orjson
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.series_kind import CONTENT_FIELDS, SERIES, TIMES
 from kalends.calendar.storage.history_tables import list_record_changes
-from kalends.console.console_request import ConsoleRequest, field_errors
+from kalends.console.console_request import ConsoleRequest
 from kalends.console.field_texts import LABELS, local_text, make_locale
 from kalends.console.history_views import ACTIONS
 from kalends.core import times
-from kalends.core.errors import ApiError
+from kalends.core.errors import ApiError, field_errors
 from kalends.core.html_text import to_plain_text
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import read_params

@@ -59,7 +59,7 @@ def test_configured_settings_exist(path: Path) -> None:
 def test_pods_run_commands_of_the_image_with_few_rights() -> None:
     pods = find_pods()
     commands = sorted(pod["spec"]["containers"][0]["args"][0] for pod in pods)
-    assert commands == ["migrate", "serve", "worker"]
+    assert commands == ["migrate", "serve", "stream", "worker"]
     for pod in pods:
         (container,) = pod["spec"]["containers"]
         assert list(check([str(word) for word in container["args"]])) == []
@@ -84,16 +84,20 @@ def test_selectors_match_the_labels_of_pods() -> None:
         for manifest in read_manifests()
         if (selector := manifest["spec"].get("selector"))
     ]
-    assert len(selectors) == 4
+    assert len(selectors) == 6
     assert [selector for selector in selectors if selector not in labels] == []
 
 
 def test_ingress_leads_to_the_service_and_admits_uploads() -> None:
-    manifests = {manifest["kind"]: manifest for manifest in read_manifests()}
-    backend = manifests["Ingress"]["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]
-    assert backend["name"] == manifests["Service"]["metadata"]["name"]
-    assert backend["port"]["name"] in {port["name"] for port in manifests["Service"]["spec"]["ports"]}
-    limit = manifests["Ingress"]["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
+    manifests = read_manifests()
+    services = {manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == "Service"}
+    (ingress,) = [manifest for manifest in manifests if manifest["kind"] == "Ingress"]
+    backends = [rule["http"]["paths"][0]["backend"]["service"] for rule in ingress["spec"]["rules"]]
+    assert [backend["name"] for backend in backends] == ["kalends", "kalends-stream"]
+    for backend in backends:
+        assert backend["port"]["name"] in {port["name"] for port in services[backend["name"]]["spec"]["ports"]}
+    assert ingress["spec"]["tls"][0]["hosts"] == [rule["host"] for rule in ingress["spec"]["rules"]]
+    limit = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
     assert int(limit.removesuffix("m")) * 1024 * 1024 > Settings.model_fields["max_upload_bytes"].default
 
 
@@ -106,6 +110,6 @@ def test_overlay_is_rendered(overlay: Path) -> None:
     assert result.returncode == 0, result.stderr
     rendered = list(yaml.safe_load_all(result.stdout))
     assert {manifest["metadata"]["namespace"] for manifest in rendered} == {"kalends"}
-    assert re.findall(r"image: (.*)", result.stdout) == [f"kalends:{__version__}"] * 3
+    assert re.findall(r"image: (.*)", result.stdout) == [f"kalends:{__version__}"] * 4
     claims = result.stdout.count("claimName: kalends-media")
-    assert claims == (2 if overlay.name == "one-node" else 0)
+    assert claims == (3 if overlay.name == "one-node" else 0)

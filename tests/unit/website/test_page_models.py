@@ -10,6 +10,7 @@ from kalends.follow.pages.follow_form import FollowPage
 from kalends.follow.pages.follow_links import ManagePage
 from kalends.proposals.pages.status_page import StatusPage
 from kalends.proposals.pages.submission_frame import SubmissionFormPage
+from kalends.push.pages.hall_display import DisplayPage
 from kalends.website import pages
 from kalends.website.context import TEMPLATES
 from kalends.website.form_visits import NotePage
@@ -17,7 +18,7 @@ from kalends.website.pages import Layout, Page
 
 MODELS: list[type[Page]] = [
     *[value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)],
-    *(NotePage, SubmissionFormPage, StatusPage, FollowPage, ManagePage),
+    *(NotePage, SubmissionFormPage, StatusPage, FollowPage, ManagePage, DisplayPage),
 ]
 GLOBALS = {
     *("_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "list_preloads", "scripts", "self_target", "style", "styles")

@@ -116,8 +116,9 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
         CASE task WHEN 'make_sizes' THEN 'images' WHEN 'send_email' THEN 'email'
-            WHEN 'send_proposal_email' THEN 'email' WHEN 'send_follow_email' THEN 'email'
-            WHEN 'plan_import' THEN 'background' WHEN 'apply_import' THEN 'background' ELSE 'default' END,
+            WHEN 'send_proposal_email' THEN 'email' WHEN 'send_webhook_notice' THEN 'email'
+            WHEN 'send_follow_email' THEN 'email' WHEN 'plan_import' THEN 'background'
+            WHEN 'apply_import' THEN 'background' ELSE 'default' END,
         task, CASE task WHEN 'publish' THEN 1 ELSE 0 END, NULL, NULL,
         arguments || jsonb_build_object('site_id', current_setting('kalends.site_id')::bigint),
         at)::procrastinate_job_to_defer_v1]);

@@ -2,8 +2,8 @@
 
 from kalends.store.migrations.steps import run_file
 
-revision = "0041"
-down_revision = "0038"
+revision = "0040"
+down_revision = "0039"
 
 
 def upgrade() -> None:

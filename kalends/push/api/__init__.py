@@ -1,0 +1,1 @@
+"""HTTP of push: routes of webhooks, and live lists as streams of events."""

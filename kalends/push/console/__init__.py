@@ -1,0 +1,1 @@
+"""The console page for webhooks."""

@@ -1,0 +1,1 @@
+"""Pages that follow the change log."""

@@ -1,0 +1,1 @@
+"""Tables of followers and of webhook endpoints."""

@@ -1,0 +1,166 @@
+"""A copy from webhooks alone equals a full sync, although deliveries fail and workers are killed."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import httpx
+
+from tests.api.running_app import API_PATH, expect_json
+from tests.api.sample_records import DATES
+from tests.lifecycle.processes import wait_until
+from tests.lifecycle.random_writers import KnownRecords, Writer
+from tests.lifecycle.sync_client import SyncClient, SyncedCopy, assert_equal_copies
+from tests.push.delivery_stand import DeliveryStand, Endpoint
+from tests.push.webhook_receiver import OK, Answer, Received
+from tests.soak import scaled
+
+WRITES = scaled(1_200, 20_000)
+WRITERS = 4
+KILLS = scaled(2, 20)
+FAILING_SHARE = 0.05
+CANARY = "Canary of an unpublished record"
+PLURALS = {"event": "events", "venue": "venues", "organizer": "organizers", "category": "categories", "tag": "tags"}
+
+
+@dataclass
+class Mirror:
+    """Keeps a copy as docs/webhooks.md describes it. Five percent of its responses are failures."""
+
+    secret: str = ""
+    copy: SyncedCopy = field(default_factory=dict[str, dict[str, Any]])
+    revisions: dict[str, int] = field(default_factory=dict[str, int])
+    regressions: list[str] = field(default_factory=list[str])
+    received: int = 0
+    failed: int = 0
+    canaries: int = 0
+    unsigned: int = 0
+    is_failing: bool = True
+    rng: Random = field(default_factory=lambda: Random(5))
+
+    def respond(self, message: Received) -> Answer:
+        self.received += 1
+        self.canaries += CANARY.encode() in message.body
+        self.unsigned += not message.is_signed_with(self.secret)
+        is_failure = self.is_failing and self.rng.random() < FAILING_SHARE
+        # Some receivers store a message although they fail.
+        if not is_failure or self.rng.random() < 0.5:
+            self._store(message)
+        self.failed += is_failure
+        return self.rng.choice([Answer(500), Answer(503), Answer(is_cut=True)]) if is_failure else OK
+
+    def _store(self, message: Received) -> None:
+        singular, _, change = message.json["type"].partition(".")
+        data = message.json["data"]
+        key, revision = f"{PLURALS[singular]}/{data['record']['id']}", data["revision"]
+        if revision < self.revisions.get(key, 0):
+            self.regressions.append(key)
+            return
+        self.revisions[key] = revision
+        if change == "deleted":
+            self.copy.pop(key, None)
+        else:
+            self.copy[key] = data["record"]
+
+
+def test_mirror_equals_full_sync(idle_stand: DeliveryStand, report: Any) -> None:
+    stand, mirror = idle_stand, Mirror()
+    endpoint = stand.add_endpoint(mirror.respond)
+    endpoint.mailbox.is_recording = False
+    mirror.secret = endpoint.secret
+    stand.start_worker()
+    started = time.monotonic()
+    kills = _write_and_kill(stand, endpoint)
+    changes = stand.read_revision()
+    mirror.is_failing = False
+    _settle(stand, endpoint)
+    with stand.server.client() as anonymous:
+        full = SyncClient(anonymous, 1, page_sizes=(500, 500))
+        full.catch_up()
+    report(
+        f"{changes:,} changes, {mirror.received:,} messages, {mirror.failed:,} failed, {kills} kills, "
+        f"{len(full.copy):,} records, {time.monotonic() - started:.0f} s"
+    )
+    assert_equal_copies(full, mirror.copy)
+    assert (mirror.canaries, mirror.unsigned, mirror.regressions) == (0, 0, [])
+    assert mirror.failed > 0
+    assert "Traceback" not in stand.log.read_text()
+
+
+def _write_and_kill(stand: DeliveryStand, endpoint: Endpoint) -> int:
+    """Write with several threads, and kill the worker again and again; return the number of kills."""
+    known, is_done, rng = KnownRecords(), threading.Event(), Random(3)
+    kills = 0
+    auth = stand.client.auth
+    with ThreadPoolExecutor(WRITERS + 1) as threads:
+        clients = [httpx.Client(base_url=stand.server.base_url, auth=auth, timeout=30) for _ in range(WRITERS)]
+        writers = [Writer(client, known, seed) for seed, client in enumerate(clients)]
+        futures = [threads.submit(_write, writer, WRITES // WRITERS) for writer in writers]
+        canaries = threads.submit(_write_canaries, stand, is_done)
+        while not all(future.done() for future in futures) or kills < KILLS:
+            time.sleep(rng.uniform(0.5, 3))
+            if kills < KILLS:
+                stand.workers[-1].kill()
+                stand.start_worker()
+                kills += 1
+                # Let the next worker take over before it is killed.
+                _wait_for_progress(stand, endpoint)
+        is_done.set()
+        for future in (*futures, canaries):
+            future.result()
+        for client in clients:
+            client.close()
+    return kills
+
+
+def _write(writer: Writer, count: int) -> None:
+    for _ in range(count):
+        writer.write_randomly()
+
+
+def _write_canaries(stand: DeliveryStand, is_done: threading.Event) -> None:
+    """Write records that nobody may see: drafts, private, pending, hidden and protected ones."""
+    states: list[dict[str, Any]] = [
+        {"status": "draft", "title": CANARY},
+        {"status": "private", "title": CANARY},
+        {"status": "pending", "title": CANARY},
+        {"hide_from_listings": True, "title": CANARY},
+        {"new_password": "opensesame", "title": "Protected", "description": CANARY},
+    ]
+    # Another account, because the writes of one account wait for each other.
+    editor = stand.users["editor"]
+    with stand.server.client(login=editor.login, password=editor.password) as client:
+        paths = [
+            f"{API_PATH}/events/{expect_json(client.post(f'{API_PATH}/events', json={**DATES, **state}), 201)['id']}"
+            for state in states
+        ]
+        number = 0
+        while not is_done.wait(0.2):
+            number += 1
+            path, state = paths[number % len(paths)], states[number % len(paths)]
+            changed = "description" if "new_password" in state else "title"
+            expect_json(client.patch(path, json={changed: f"{CANARY} {number}"}))
+
+
+def _wait_for_progress(stand: DeliveryStand, endpoint: Endpoint) -> None:
+    """A killed worker's lease lasts for at most 30 s."""
+    before = stand.read_consumer(endpoint)["cursor"]
+    deadline = time.monotonic() + 45
+    while stand.read_consumer(endpoint)["cursor"] == before and not stand.is_settled(endpoint):
+        assert time.monotonic() < deadline, "no worker took over"
+        stand.hasten(endpoint)
+        time.sleep(0.5)
+
+
+def _settle(stand: DeliveryStand, endpoint: Endpoint) -> None:
+    scheduled = "SELECT 1 FROM events WHERE status = 'future' UNION ALL SELECT 1 FROM venues WHERE status = 'future' "
+    scheduled += "UNION ALL SELECT 1 FROM organizers WHERE status = 'future'"
+    wait_until(lambda: not stand.sql(scheduled), 60)
+    deadline = time.monotonic() + scaled(120, 900)
+    while not stand.is_settled(endpoint):
+        assert time.monotonic() < deadline, stand.read_consumer(endpoint)
+        stand.hasten(endpoint)
+        time.sleep(1)
