@@ -37,6 +37,7 @@ QUEUES = {
     "send_email": ("email", 0),
     "send_proposal_email": ("email", 0),
     "send_webhook_notice": ("email", 0),
+    "send_follow_email": ("email", 0),
     "plan_import": ("background", 0),
     "apply_import": ("background", 0),
 }

@@ -26,7 +26,6 @@ SECURITY_DEFINER_FUNCTIONS = {
     "due_follows",
     "sites_with_stale_follows",
     "sites_with_idle_submitters",
-    "count_open_sites",
     "sites_with_queue",
     "due_records",
     "dated_changes",
