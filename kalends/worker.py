@@ -31,6 +31,7 @@ from kalends.calendar.access import caching
 from kalends.core.egress import read_allowed_network
 from kalends.core.times import utc_now
 from kalends.fleet.storage.replica import Replica
+from kalends.follow.operations import event_follows
 from kalends.imports import jobs as imports_jobs
 from kalends.media import jobs as media_jobs
 from kalends.proposals import jobs as proposals_jobs
@@ -142,7 +143,7 @@ async def run_worker(settings: Settings) -> None:
 
 
 async def follow_changes(database: Database, settings: Settings) -> None:
-    """Deliver webhooks, beside the queue: a job per delivery would fill it."""
+    """Deliver webhooks and plan alerts, beside the queue: a job per delivery would fill it."""
     urls = PublicUrls(settings.base_url, settings.api_root, settings.media_url)
     fetcher = Fetcher(
         [read_allowed_network(text) for text in settings.fetch_allowed_networks],
@@ -151,7 +152,11 @@ async def follow_changes(database: Database, settings: Settings) -> None:
     )
     for effect in get_args(Effect):
         metrics.find_series(metrics.WEBHOOK_MESSAGES, effect)
-    await Follower(database, {"webhook": WebhookDelivery(database, fetcher, urls).handle}).run()
+    handlers = {
+        "webhook": WebhookDelivery(database, fetcher, urls).handle,
+        event_follows.CONSUMER: event_follows.AlertPlanner(database).handle,
+    }
+    await Follower(database, handlers).run()
 
 
 def _end_process() -> None:

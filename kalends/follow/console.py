@@ -24,6 +24,7 @@ from kalends.follow.mails.digest_formats import FOOTER_PLACE, to_html, to_markdo
 from kalends.follow.mails.digest_model import DigestModel, Reader, describe_filters, make_digest
 from kalends.follow.operations import followings
 from kalends.follow.operations.digest_content import read_digest
+from kalends.follow.operations.event_follows import find_public_event
 from kalends.follow.operations.followed_lists import make_query, read_query
 from kalends.follow.rules.follow_limits import MIN_SHOWN, SHOWN_DAYS
 from kalends.follow.rules.slots import Slot
@@ -85,6 +86,12 @@ async def _name_list(console_request: ConsoleRequest, tx: Transaction, query: st
     except ApiError:  # A later version may not know a filter any more.
         return query
     return describe_filters(filters, context.values, locale) or locale.text(ALL_EVENTS)
+
+
+async def _name_event(console_request: ConsoleRequest, tx: Transaction, event_id: int) -> str:
+    context = followings.make_reader_context(tx, console_request.origin_url)
+    event = await find_public_event(context, event_id)
+    return to_plain_text(event.title) if event is not None else f"#{event_id}"
 
 
 # The preview ---------------------------------------------------------------------------------------------
@@ -190,7 +197,9 @@ async def _describe_person(console_request: ConsoleRequest, tx: Transaction, fol
         "suppressed": moment(follower["suppressed_at"]),
         "follows": [
             {
-                "about": await _name_list(console_request, tx, row["query"] or ""),
+                "about": await _name_list(console_request, tx, row["query"])
+                if row["event_id"] is None
+                else await _name_event(console_request, tx, row["event_id"]),
                 "confirmed": moment(row["confirmed_at"]),
                 "next": moment(row["next_at"]),
                 "is_paused": row["paused"],

@@ -1,4 +1,4 @@
-"""The sender of digests, which checks just before each email that it still holds.
+"""The sender of digests, alerts and reminders, which checks just before each email that it still holds.
 
 Nothing waits in a queue: a follow is due or not. An email is marked as sent with the check of the next one, so that a
 worker that dies repeats at most one email per connection.
@@ -18,8 +18,17 @@ from kalends.core.errors import ApiError
 from kalends.core.times import utc_now
 from kalends.follow import storage
 from kalends.follow.mails.message_bytes import Recipient
-from kalends.follow.mails.rendering_cache import DigestKey, Mailbox, Rendering, RenderingCache
+from kalends.follow.mails.rendering_cache import (
+    DigestKey,
+    EventKey,
+    Mailbox,
+    MailKey,
+    Rendering,
+    RenderingCache,
+)
+from kalends.follow.operations.event_follows import encode_told
 from kalends.follow.operations.followings import read_rhythm
+from kalends.follow.rules.event_alerts import ALERT_INTERVAL
 from kalends.follow.rules.follow_limits import (
     MAX_REFUSALS,
     PAUSE,
@@ -27,7 +36,7 @@ from kalends.follow.rules.follow_limits import (
     Refusal,
     is_credible,
 )
-from kalends.follow.rules.slots import MAX_DELAY, find_next, find_slot
+from kalends.follow.rules.slots import DAY, MAX_DELAY, find_next, find_slot
 from kalends.store import Row, job_queue
 from kalends.store.database import Database, Transaction
 
@@ -109,7 +118,7 @@ class DigestSender:
                 rows = await storage.find_due(self.database, self.read_now(), BATCH)
                 run.progress = 0
                 try:
-                    await self._send_batch(run, [row for row in rows if row["query"] is not None])
+                    await self._send_batch(run, rows)
                 finally:
                     for numbers in run.counts.values():
                         total.update(numbers)
@@ -151,13 +160,11 @@ class DigestSender:
                 log.warning("cannot render the list of a follow on site %s: %s", row["site_id"], error.code)
 
     async def _send(self, run: Run, lane: Lane, row: Row) -> None:
-        """Render and send one digest, or plan when to try again."""
-        now, zone = self.read_now(), row["timezone"]
-        slot = find_slot(read_rhythm(row), row["next_at"], zone)
-        if now - slot.begin > MAX_DELAY:
+        """Render and send one email, or plan when to try again."""
+        key = _make_key(row)
+        if isinstance(key, DigestKey) and self.read_now() - key.slot.begin > MAX_DELAY:
             self._skip_slot(run, lane, row)
             return
-        key = DigestKey(row["site_id"], row["query"], row["language"], slot, row["since"])
         for _ in range(MAX_ATTEMPTS):
             rendering = await self.cache.get(key)
             if rendering.is_off:
@@ -166,11 +173,14 @@ class DigestSender:
             if rendering.message is None:
                 self._mark(run, lane, row, self._plan_next(row, rendering))
                 return
+            if (may_alert_at := _find_pause_end(row, rendering)) is not None and self.read_now() < may_alert_at:
+                self._mark(run, lane, row, {"next_at": may_alert_at})
+                return
             if await self._try(run, lane, row, key, rendering):
                 return
             self.cache.discard(key, rendering)
 
-    async def _try(self, run: Run, lane: Lane, row: Row, key: DigestKey, rendering: Rendering) -> bool:
+    async def _try(self, run: Run, lane: Lane, row: Row, key: MailKey, rendering: Rendering) -> bool:
         """Send a rendering unless it is outdated; return False if it is."""
         message = rendering.message
         if message is None:
@@ -188,7 +198,7 @@ class DigestSender:
                 await lane.session.reset()
                 return follow is None
             recipient = Recipient(follow["email"], follow["key"], follow["follower_id"], follow["id"])
-            purpose = key.slot.begin.isoformat()
+            purpose = _name_purpose(key, rendering)
             await lane.session.send(message.make_bytes(recipient, purpose, self.read_now()))
         except Refused as error:
             self._note_refusal(run, lane, row, error)
@@ -219,9 +229,15 @@ class DigestSender:
 
     def _plan_next(self, row: Row, rendering: Rendering) -> Columns:
         """Return the columns after an email: the next one covers what changes from this rendering onward."""
+        decision = rendering.decision
+        if decision is not None:
+            alerted: Columns = {"alerted_at": self.read_now()} if decision.kinds else {}
+            return {"next_at": decision.next_at, "told": encode_told(decision.told), **alerted}
         return {"next_at": self._find_next(row), "since": rendering.revision}
 
     def _find_next(self, row: Row) -> datetime:
+        if row["query"] is None:
+            return self.read_now() + DAY
         return find_next(read_rhythm(row), max(row["next_at"], self.read_now()), row["timezone"])
 
     def _mark(self, run: Run, lane: Lane, row: Row, columns: Columns) -> None:
@@ -229,7 +245,7 @@ class DigestSender:
         run.progress += 1
 
     def _skip_slot(self, run: Run, lane: Lane, row: Row, count: LiteralString = "") -> None:
-        """Wait for the next slot. `since` stays, so the next digest covers the changes of this one."""
+        """Wait for the next slot. `since` stays, so the next email covers the changes of this one."""
         self._mark(run, lane, row, {"next_at": self._find_next(row)})
         if count:
             run.counts[row["site_id"]][count] += 1
@@ -293,6 +309,26 @@ class DigestSender:
             await storage.change_follow(tx, row["id"], {"next_at": self._find_next(row)}, expected=retry_at)
         await storage.change_follower(tx, refusal.follower_id, columns)
         await storage.count_mails(tx, {"refused": 1})
+
+
+def _make_key(row: Row) -> MailKey:
+    if row["query"] is None:
+        return EventKey(row["site_id"], row["event_id"], row["language"], row["told"], row["next_at"])
+    slot = find_slot(read_rhythm(row), row["next_at"], row["timezone"])
+    return DigestKey(row["site_id"], row["query"], row["language"], slot, row["since"])
+
+
+def _find_pause_end(row: Row, rendering: Rendering) -> datetime | None:
+    """Return when the person may get another alert about the event."""
+    is_alert = rendering.decision is not None and rendering.decision.kinds
+    return row["alerted_at"] + ALERT_INTERVAL if is_alert and row["alerted_at"] is not None else None
+
+
+def _name_purpose(key: MailKey, rendering: Rendering) -> str:
+    """Return what a repeated email has in common with the first one: the slot, or what the person knows then."""
+    if isinstance(key, DigestKey):
+        return key.slot.begin.isoformat()
+    return encode_told(rendering.decision.told) if rendering.decision is not None else ""
 
 
 async def _write(tx: Transaction, marks: list[Mark]) -> None:

@@ -1,7 +1,7 @@
 """The tables of followers: people, what they follow, what is due, and the numbers of emails per day."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Final, LiteralString
 
 from asyncpg import Record
@@ -14,7 +14,7 @@ Columns = Mapping[LiteralString, object]
 
 FOLLOW_COLUMNS: Final[LiteralString] = (
     "f.id::text AS id, f.follower_id::text AS follower_id, f.query, f.event_id, f.rhythm, f.weekday, f.hour, "
-    "f.since, f.confirmed_at, f.paused, f.next_at, f.created_at"
+    "f.since, f.told::text AS told, f.confirmed_at, f.paused, f.next_at, f.alerted_at, f.created_at"
 )
 FOLLOWER_COLUMNS: Final[LiteralString] = (
     "p.id::text AS id, p.email, p.key, p.language, p.refusals, p.refusal_code, p.suppressed_at"
@@ -100,6 +100,14 @@ async def add_list(tx: Transaction, follow_id: str, follower_id: str, values: Co
     return row
 
 
+async def add_event(tx: Transaction, follow_id: str, follower_id: str, event_id: int) -> None:
+    """Store an unconfirmed follow of an event, unless the person follows it already."""
+    query = """INSERT INTO follows (site_id, id, follower_id, event_id, created_at) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (site_id, follower_id, event_id) DO UPDATE SET created_at = excluded.created_at
+            WHERE follows.confirmed_at IS NULL"""
+    await tx.execute(Sql(query, tx.site.id, follow_id, follower_id, event_id, tx.now))
+
+
 async def find_follow(tx: Transaction, follow_id: str) -> Record | None:
     """Return a follow with `email`, `key`, `language` and `suppressed_at` of the person."""
     return await tx.fetch_one(Sql(_JOINED, tx.site.id, follow_id))
@@ -137,13 +145,44 @@ async def stop_follows(tx: Transaction, follower_id: str) -> None:
     await tx.execute(Sql(query, tx.site.id, follower_id))
 
 
+async def plan_alerts(
+    tx: Transaction, event_ids: Sequence[int] | None, earliest: datetime, interval: timedelta
+) -> None:
+    """Let emails about some events or all become due: not before a moment, and an interval after the last alert."""
+    update = """UPDATE follows f SET next_at = least(f.next_at, greatest(?::timestamptz, f.alerted_at + ?::interval))
+        FROM followers p WHERE p.site_id = f.site_id AND p.id = f.follower_id AND p.suppressed_at IS NULL
+            AND f.site_id = ? AND f.confirmed_at IS NOT NULL AND NOT f.paused AND"""
+    chosen = Sql("f.event_id IS NOT NULL") if event_ids is None else Sql("f.event_id = ANY(?)", list(event_ids))
+    await tx.execute(Sql(update, earliest, interval, tx.site.id) + chosen)
+
+
+async def count_events(tx: Transaction, follower_id: str) -> int:
+    query = "SELECT count(*) FROM follows WHERE site_id = ? AND follower_id = ? AND event_id IS NOT NULL"
+    number: int = await tx.fetch_value(Sql(query, tx.site.id, follower_id))
+    return number
+
+
+async def has_event_follows(tx: Transaction) -> bool:
+    query = "SELECT EXISTS (SELECT FROM follows WHERE site_id = ? AND event_id IS NOT NULL)"
+    found: bool = await tx.fetch_value(Sql(query, tx.site.id))
+    return found
+
+
+async def remove_past_events(tx: Transaction, ended_by: datetime) -> None:
+    """Delete follows of events that ended some time ago or are deleted, once nothing more is to be told."""
+    query = """DELETE FROM follows f WHERE f.site_id = ? AND f.event_id IS NOT NULL AND f.next_at IS NULL
+        AND f.confirmed_at IS NOT NULL AND NOT EXISTS (SELECT FROM events e WHERE e.site_id = f.site_id
+            AND e.id = f.event_id AND e.end_utc > ?)"""
+    await tx.execute(Sql(query, tx.site.id, ended_by))
+
+
 # What a job has to look at -----------------------------------------------------------------------------
 
 
 async def find_due(database: Database, cutoff: datetime, limit: int) -> list[Record]:
     columns: LiteralString = (
         "site_id, timezone, id::text AS id, follower_id::text AS follower_id, email, language, query, event_id, "
-        "rhythm, weekday, hour, since, next_at"
+        "rhythm, weekday, hour, since, told::text AS told, alerted_at, next_at"
     )
     return await database.fetch_unscoped(Sql("SELECT " + columns + " FROM due_follows(?, ?)", cutoff, limit))
 

@@ -256,6 +256,7 @@ class EventPage(Page):
     badges: Sequence[Badge]
     description: Markup
     calendar_links: dict[str, str]
+    follow_url: str
     ticket_url: str
     directions_url: str  # directions to the first locatable venue; empty if there is none
     facts: Facts

@@ -16,7 +16,7 @@ _MARKDOWN_SIGNS: Final = re.compile(r"([\\`*_\[\]<>#|~])")
 
 def to_text(digest: DigestModel) -> str:
     """Return the digest as plain text, which ends with a line break."""
-    lines = [digest.title, digest.period, *([digest.about] if digest.about else [])]
+    lines = [line for line in (digest.title, digest.period, digest.about) if line]
     for section in digest.sections:
         lines += ["", "", section.heading.upper()]
         for heading, entries in section.groups:

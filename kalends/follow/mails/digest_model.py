@@ -82,6 +82,7 @@ class DigestModel:
     about: str  # the list's filters; empty for all events
     sections: Sequence[Section]
     links: Sequence[tuple[str, str]]
+    is_event: bool = False  # an alert or a reminder
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,10 @@ def make_digest(content: DigestContent, query: str, slot: Slot, reader: Reader) 
     first, last = local_of(slot.begin, zone).date(), local_of(slot.end - HALF_DAY, zone).date()
     sections = [
         _make_coming(content, first, reader),
-        _make_changed(content, reader),
+        make_changed(content, reader),
         Section(
             locale.text(NEW),
-            [("", [_make_entry(reader.card(event), reader) for event in content.new])] if content.new else [],
+            [("", [make_entry(reader.card(event), reader) for event in content.new])] if content.new else [],
             _count_more(content.new_more, reader),
         ),
     ]
@@ -143,23 +144,23 @@ def _make_coming(content: DigestContent, first: date, reader: Reader) -> Section
     groups = [
         (
             reader.locale.long_day(day) if day else reader.locale.text(ONGOING),
-            [_make_entry(card, reader, day=day) for card in group],
+            [make_entry(card, reader, day=day) for card in group],
         )
         for day, group in group_by_day(cards, first)
     ]
     return Section(reader.locale.text(COMING), groups, _count_more(content.coming_more, reader))
 
 
-def _make_changed(content: DigestContent, reader: Reader) -> Section:
-    entries = [_make_change(change, reader) for change in content.changes]
+def make_changed(content: DigestContent, reader: Reader) -> Section:
+    entries = [make_change(change, reader) for change in content.changes]
     for state in content.withdrawn:
-        when = _format_state(state, reader.locale)
+        when = format_state(state, reader.locale)
         entries.append(Entry("", "", "", "", (reader.locale.text(WITHDRAWN, when=when),)))
     more = _count_more(content.changes_more, reader)
     return Section(reader.locale.text(CHANGED), [("", entries)] if entries else [], more)
 
 
-def _make_entry(card: Card, reader: Reader, *, day: date | None = None) -> Entry:
+def make_entry(card: Card, reader: Reader, *, day: date | None = None) -> Entry:
     """Describe an event. Below the heading of its day, the day is left out."""
     when = card.when
     is_named = day is not None and when.first == when.last
@@ -174,23 +175,26 @@ def _make_entry(card: Card, reader: Reader, *, day: date | None = None) -> Entry
     )
 
 
-def _make_change(change: Change, reader: Reader) -> Entry:
+def make_change(change: Change, reader: Reader) -> Entry:
     locale, event = reader.locale, change.event
     card = reader.card(event)
-    labels = [locale.text(CHANGE_TEXTS[kind]) for kind in change.kinds]
-    notes = [locale.join(labels) if labels else ""]
+    notes = [name_changes(change.kinds, locale)]
     if NEW_TIME in change.kinds:
-        notes.append(locale.text(BEFORE, when=_format_state(change.then, locale)))
+        notes.append(locale.text(BEFORE, when=format_state(change.then, locale)))
     if event.reason:
         notes.append(event.reason)
-    entry = _make_entry(card, reader)
+    entry = make_entry(card, reader)
     when = entry.when
     if change.number > 1:
         when = locale.text(SEVERAL_DATES, n=change.number, day=entry.when)
     return Entry(entry.title, entry.url, when, entry.place, tuple(notes), entry.is_struck)
 
 
-def _format_state(state: EventState, locale: PageLocale) -> str:
+def name_changes(kinds: Sequence[str], locale: PageLocale) -> str:
+    return locale.join([locale.text(CHANGE_TEXTS[kind]) for kind in kinds])
+
+
+def format_state(state: EventState, locale: PageLocale) -> str:
     first, last = state.start.date(), last_day(state.start, state.end, all_day=state.all_day)
     if first != last:
         return locale.days(first, last)

@@ -11,14 +11,16 @@ from kalends.core.times import utc_now
 from kalends.follow import storage
 from kalends.follow.mails.digest_model import Reader
 from kalends.follow.mails.message_bytes import make_manage_url
+from kalends.follow.operations.event_follows import list_followable
 from kalends.follow.operations.followed_lists import list_names, read_query
-from kalends.follow.operations.followings import make_reader_context
+from kalends.follow.operations.followings import is_waiting_event, make_reader_context
 from kalends.rendering.cards import read_title, shorten
 from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
 from kalends.store.sites import Site
 
 MAX_ABOUT: Final = 120  # columns
+MAX_NAMES: Final = 3
 CONFIRM_SUBJECT: Final = N_("Please confirm: {site}")
 CONFIRM_TEXT: Final = N_(
     "Someone, probably you, wants to get emails from {site}: {about}.\n\nTo confirm this, open the link and press "
@@ -44,11 +46,9 @@ async def send_link_mail(
         if follower is None or not url:
             return
         reader = Reader.make(tx.site, choose_email_language(follower["language"], tx.site.language), url)
-        follow = await storage.find_follow(tx, follow_id) if follow_id else None
         link = make_manage_url(reader, follower["key"], follower_id, tx.now)
-        is_new = follow is not None and follow["confirmed_at"] is None
-        about = await describe_list(tx, reader, follow["query"] or "") if follow is not None else ""
-    subject, text = (CONFIRM_SUBJECT, CONFIRM_TEXT) if is_new else (LINK_SUBJECT, LINK_TEXT)
+        about = await _describe_new(tx, reader, follower_id, follow_id)
+    subject, text = (CONFIRM_SUBJECT, CONFIRM_TEXT) if about else (LINK_SUBJECT, LINK_TEXT)
     name = reader.site.name
     await deliver(
         reader.site,
@@ -58,6 +58,16 @@ async def send_link_mail(
     )
 
 
+async def _describe_new(tx: Transaction, reader: Reader, follower_id: str, follow_id: str) -> str:
+    """Name what waits for a confirmation: a list, or otherwise events; empty if nothing does."""
+    follow = await storage.find_follow(tx, follow_id) if follow_id else None
+    if follow is not None and follow["confirmed_at"] is None:
+        return await describe_list(tx, reader, follow["query"] or "")
+    ids = [row["event_id"] for row in await storage.list_follows(tx, follower_id) if is_waiting_event(row)]
+    events = await list_followable(make_reader_context(tx, reader.base_url), ids) if ids else []
+    return ", ".join([shorten(read_title(event.title), MAX_ABOUT) for event in events[:MAX_NAMES]])
+
+
 async def describe_list(tx: Transaction, reader: Reader, query: str) -> str:
     """Return a list's name, with nothing that was typed: anyone can have it sent to any address."""
     try:
@@ -65,7 +75,7 @@ async def describe_list(tx: Transaction, reader: Reader, query: str) -> str:
         context, resolved = await resolve_filters(context)
     except ApiError:
         return reader.locale.text(A_SEARCH)
-    names = [shorten(read_title(name), MAX_ABOUT) for name in list_names(resolved)[:3]]
+    names = [shorten(read_title(name), MAX_ABOUT) for name in list_names(resolved)[:MAX_NAMES]]
     if set(context.values) - set(resolved.named):
         names.append(reader.locale.text(A_SEARCH))
     return ", ".join(names) if names else reader.locale.text(A_SEARCH if query else ALL_EVENTS)

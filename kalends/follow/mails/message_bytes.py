@@ -1,6 +1,7 @@
 """A digest as bytes: both parts are encoded once, and each recipient gets only other headers and another end."""
 
 import secrets
+from base64 import encodebytes
 from binascii import b2a_qp
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +18,17 @@ from kalends.follow.rules.follow_tokens import make_end_token, make_manage_token
 
 REASON: Final = N_("You get this email because you follow {site}.")
 UNSUBSCRIBE: Final = N_("Unsubscribe from this list")
+UNSUBSCRIBE_EVENT: Final = N_("No more emails about this event")
 MANAGE: Final = N_("Change, pause or end your emails")
 FOLLOW_PATH: Final = "/follow/"
 END_PATH: Final = f"{FOLLOW_PATH}end/"
 PART: Final = "Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+
+
+CALENDAR_PART: Final = (
+    b"Content-Type: text/calendar; charset=utf-8; method=PUBLISH\r\nContent-Transfer-Encoding: base64\r\n"
+    b'Content-Disposition: attachment; filename="event.ics"\r\n\r\n'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +47,17 @@ class PreparedMessage:
 
     reader: Reader
     domain: str
+    unsubscribe: str
     headers: bytes
     boundary: str
     text: bytes
     html_begin: bytes
     html_end: bytes
+    attachment: bytes = b""  # the end of the email if it has an attachment
 
     @property
     def size(self) -> int:
-        return len(self.headers) + len(self.text) + len(self.html_begin) + len(self.html_end)
+        return sum(map(len, (self.headers, self.text, self.html_begin, self.html_end, self.attachment)))
 
     def make_bytes(self, recipient: Recipient, purpose: str, now: datetime) -> bytes:
         """Return the email. Emails with the same `purpose` have the same Message-ID."""
@@ -56,7 +66,7 @@ class PreparedMessage:
         locale, site = self.reader.locale, self.reader.site
         texts = {
             "reason": locale.text(REASON, site=site.name),
-            "unsubscribe": locale.text(UNSUBSCRIBE),
+            "unsubscribe": self.unsubscribe,
             "manage": locale.text(MANAGE),
             "footer": site.mail_footer,
         }
@@ -94,6 +104,7 @@ class PreparedMessage:
                 self.html_end,
                 delimiter,
                 b"--\r\n",
+                self.attachment,
             )
         )
 
@@ -108,7 +119,8 @@ def make_manage_url(reader: Reader, key: bytes, follower_id: str, now: datetime)
     return reader.url(f"{FOLLOW_PATH}{make_manage_token(key, follower_id, now)}/")
 
 
-def prepare(digest: DigestModel, reader: Reader, sender: str) -> PreparedMessage:
+def prepare(digest: DigestModel, reader: Reader, sender: str, calendar: str = "") -> PreparedMessage:
+    """Encode what all recipients share. A calendar becomes an attachment."""
     head = EmailMessage(policy=SMTP)
     address = Address(" ".join(reader.site.name.split()), addr_spec=sender)
     head["From"] = address
@@ -118,16 +130,24 @@ def prepare(digest: DigestModel, reader: Reader, sender: str) -> PreparedMessage
     head["List-Id"] = f"<digests.site{reader.site.id}.{address.domain}>"
     head["Auto-Submitted"] = "auto-generated"
     boundary = f"=_{secrets.token_hex(16)}"  # Quoted-printable text never contains "=_".
-    content_type = f'MIME-Version: 1.0\r\nContent-Type: multipart/alternative; boundary="{boundary}"\r\n'
+    headers = f'Content-Type: multipart/alternative; boundary="{boundary}"\r\n'
+    attachment = b""
+    if calendar:
+        outer = f"=_{secrets.token_hex(16)}"
+        headers = f'Content-Type: multipart/mixed; boundary="{outer}"\r\n\r\n--{outer}\r\n{headers}'
+        encoded = encodebytes(calendar.encode()).replace(b"\n", b"\r\n")
+        attachment = b"\r\n--%b\r\n%b%b--%b--\r\n" % (outer.encode(), CALENDAR_PART, encoded, outer.encode())
     begin, _, end = to_html(digest).partition(FOOTER_PLACE)
     return PreparedMessage(
         reader=reader,
         domain=address.domain,
-        headers=bytes(head).partition(b"\r\n\r\n")[0] + b"\r\n" + content_type.encode(),
+        unsubscribe=reader.locale.text(UNSUBSCRIBE_EVENT if digest.is_event else UNSUBSCRIBE),
+        headers=bytes(head).partition(b"\r\n\r\n")[0] + f"\r\nMIME-Version: 1.0\r\n{headers}".encode(),
         boundary=boundary,
         text=encode_lines(to_text(digest)),
         html_begin=encode_lines(begin),
         html_end=encode_lines(end),
+        attachment=attachment,
     )
 
 

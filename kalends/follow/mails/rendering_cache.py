@@ -1,4 +1,4 @@
-"""Renderings of digests that several recipients share, and whether they are still current."""
+"""Renderings of digests and alerts that several recipients share, and whether they are still current."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,13 @@ from kalends.calendar.access.caching import find_touched
 from kalends.core.limits import ByteLru
 from kalends.core.messages import choose_email_language
 from kalends.core.times import utc_now
+from kalends.follow.mails.alert_model import make_alert, write_calendar
 from kalends.follow.mails.digest_model import Reader, make_digest
 from kalends.follow.mails.message_bytes import PreparedMessage, prepare
-from kalends.follow.operations.digest_content import read_digest
+from kalends.follow.operations.digest_content import DigestContent, read_digest
+from kalends.follow.operations.event_follows import EventNews, read_event_news
 from kalends.follow.operations.followings import make_reader_context
+from kalends.follow.rules.event_alerts import Decision
 from kalends.follow.rules.slots import Slot
 from kalends.store.database import Database, Transaction
 from kalends.store.sites import Site
@@ -35,6 +38,20 @@ class DigestKey:
     since: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class EventKey:
+    """The same for emails about an event. A change makes them due for all its followers at one moment."""
+
+    site_id: int
+    event_id: int
+    language: str
+    told: str
+    due_at: datetime
+
+
+MailKey = DigestKey | EventKey
+
+
 @dataclass(slots=True)
 class Rendering:
     message: PreparedMessage | None  # None: nothing to say, or the site sends no emails
@@ -43,6 +60,7 @@ class Rendering:
     current_at: int  # the last revision at which the rendering is known to be current
     tags: frozenset[str]
     made_at: datetime
+    decision: Decision | None = None  # about an event
 
     async def is_current(self, tx: Transaction) -> bool:
         """Return whether nothing that the rendering shows has changed up to the transaction's revision."""
@@ -75,10 +93,10 @@ class RenderingCache:
     mailbox: Mailbox
     read_now: Callable[[], datetime] = utc_now
     number: int = 0  # renderings made
-    _entries: ByteLru[DigestKey, Rendering] = field(default_factory=lambda: ByteLru(MAX_BYTES))
+    _entries: ByteLru[MailKey, Rendering] = field(default_factory=lambda: ByteLru(MAX_BYTES))
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def get(self, key: DigestKey) -> Rendering:
+    async def get(self, key: MailKey) -> Rendering:
         """Return a rendering, which is made at most once at a time."""
         if (entry := self._find(key)) is not None:
             return entry
@@ -89,26 +107,39 @@ class RenderingCache:
                 self._entries.put(key, entry, ENTRY_BYTES + TAG_BYTES * len(entry.tags) + size)
         return entry
 
-    def discard(self, key: DigestKey, rendering: Rendering) -> None:
+    def discard(self, key: MailKey, rendering: Rendering) -> None:
         """Forget an outdated rendering, unless there is already a newer one."""
         if self._entries.get(key) is rendering:
             self._entries.discard(key)
 
-    def _find(self, key: DigestKey) -> Rendering | None:
+    def _find(self, key: MailKey) -> Rendering | None:
         entry = self._entries.get(key)
         return entry if entry is not None and entry.made_at > self.read_now() - MAX_AGE else None
 
-    async def _render(self, key: DigestKey) -> Rendering:
+    async def _render(self, key: MailKey) -> Rendering:
         now = self.read_now()
         async with self.database.transaction(key.site_id, now, writing=False) as tx:
             site, url = tx.site, self.mailbox.find_url(tx.site)
             if not self.mailbox.is_open(site):
                 return Rendering(None, True, site.revision, site.revision, frozenset(["site"]), now)
-            content = await read_digest(make_reader_context(tx, url), key.query, key.slot, key.since)
+            context = make_reader_context(tx, url)
+            content: EventNews | DigestContent
+            if isinstance(key, EventKey):
+                content = await read_event_news(context, key.event_id, key.told)
+            else:
+                content = await read_digest(context, key.query, key.slot, key.since)
         self.number += 1
-        message = None
-        if not content.is_empty:
-            reader = Reader.make(site, choose_email_language(key.language, site.language), url)
-            digest = make_digest(content, key.query, key.slot, reader)
-            message = prepare(digest, reader, self.mailbox.find_sender(site))
-        return Rendering(message, False, site.revision, site.revision, content.cache_tags, now)
+        reader = Reader.make(site, choose_email_language(key.language, site.language), url)
+        message = self._prepare(content, key, reader)
+        decision = content.decision if isinstance(content, EventNews) else None
+        return Rendering(message, False, site.revision, site.revision, content.cache_tags, now, decision)
+
+    def _prepare(self, content: EventNews | DigestContent, key: MailKey, reader: Reader) -> PreparedMessage | None:
+        sender = self.mailbox.find_sender(reader.site)
+        if isinstance(content, EventNews):
+            if not content.decision.sends:
+                return None
+            return prepare(make_alert(content, reader), reader, sender, write_calendar(content, reader))
+        if content.is_empty or not isinstance(key, DigestKey):
+            return None
+        return prepare(make_digest(content, key.query, key.slot, reader), reader, sender)

@@ -138,7 +138,7 @@ async def _find_news(context: OperationContext, since: int, window_end: datetime
     entries: list[tuple[tuple[object, ...], tuple[Row, EventState, tuple[str, ...]]]] = []
     new: dict[int, Row] = {}
     for row in changed:
-        columns = decode_columns(encode_columns({name: row[name] for name in STATE_COLUMNS}))
+        columns = _read_columns(row)
         then, now = _find_former(columns, edits.get(row["id"], [])), EventState.from_columns(columns)
         if then is None:
             if row["start_utc"] > window_end:
@@ -165,6 +165,15 @@ async def _find_news(context: OperationContext, since: int, window_end: datetime
             ]
         ),
     )
+
+
+def read_state(row: Row) -> EventState:
+    return EventState.from_columns(_read_columns(row))
+
+
+def _read_columns(row: Row) -> dict[str, Any]:
+    """Return an event's columns as the change log stores them."""
+    return decode_columns(encode_columns({name: row[name] for name in STATE_COLUMNS}))
 
 
 def _find_former(columns: Mapping[str, Any], edits: Sequence[Row]) -> EventState | None:

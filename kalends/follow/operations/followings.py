@@ -1,7 +1,7 @@
 """What people who follow do: ask for emails, confirm, change, pause and end them."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,9 +12,12 @@ from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR
 from kalends.core.credentials import keyed_hash, new_uid
 from kalends.core.limits import Limit, rate_limit_key, seconds_to_wait
 from kalends.follow import storage
+from kalends.follow.operations import event_follows
 from kalends.follow.rules.follow_limits import (
     CONFIRM_PERIOD,
+    MAX_EVENTS,
     MAX_LISTS,
+    PAST_PERIOD,
     PER_ADDRESS,
     PER_NETWORK,
     PER_SITE,
@@ -64,6 +67,16 @@ async def ask(tx: Transaction, email: str, language: str, query: str, rhythm: Rh
     await send_link(tx, email, follower_id, follow_id)
 
 
+async def ask_events(tx: Transaction, email: str, language: str, event_ids: Sequence[int]) -> None:
+    """Store events that nobody gets emails about until the address is confirmed, and enqueue the confirmation."""
+    key = secrets.token_bytes(KEY_BYTES)
+    follower_id = await storage.ensure_follower(tx, new_uid(), email, key, language)
+    room = MAX_EVENTS - await storage.count_events(tx, follower_id)
+    for event_id in event_ids[: max(room, 0)]:
+        await storage.add_event(tx, new_uid(), follower_id, event_id)
+    await send_link(tx, email, follower_id)
+
+
 async def send_link(tx: Transaction, email: str, follower_id: str, follow_id: str = "") -> None:
     """Enqueue an email with a link to the person's page, unless there were too many."""
     address = f"follow address {keyed_hash(tx.site.secret, 'follow address', email.lower()).hex()}"
@@ -91,11 +104,22 @@ async def open_end_token(tx: Transaction, token: Token | None) -> Row | None:
 
 
 async def confirm(tx: Transaction, follower: Row, follow: Row) -> None:
-    """Let a follow begin: its first email is due at the next slot."""
-    if follow["confirmed_at"] is None:
-        next_at = _plan(tx, follow) if follower["suppressed_at"] is None else None
+    """Let a follow begin: the first email about a list is due at the next slot."""
+    is_suppressed = follower["suppressed_at"] is not None
+    if follow["event_id"] is not None:
+        waiting = [row for row in await storage.list_follows(tx, follower["id"]) if is_waiting_event(row)]
+        for row in waiting:
+            await event_follows.confirm_event(tx, row, is_suppressed=is_suppressed)
+        await storage.count_mails(tx, {"confirmed": len(waiting)})
+    elif follow["confirmed_at"] is None:
+        next_at = None if is_suppressed else _plan(tx, follow)
         await storage.change_follow(tx, follow["id"], {"confirmed_at": tx.now, "next_at": next_at})
         await storage.count_mails(tx, {"confirmed": 1})
+
+
+def is_waiting_event(follow: Row) -> bool:
+    """Return whether a follow is of an event and unconfirmed. All of these are confirmed together."""
+    return follow["event_id"] is not None and follow["confirmed_at"] is None
 
 
 async def change_rhythm(tx: Transaction, follow: Row, rhythm: Rhythm) -> None:
@@ -141,13 +165,18 @@ async def lift_suppression(tx: Transaction, follower_id: str) -> None:
 
 
 def _plan(tx: Transaction, follow: Row) -> datetime:
+    """Return when an email is due: for an event now, in case it has changed in the meantime."""
+    if follow["event_id"] is not None:
+        return tx.now
     return find_next(read_rhythm(follow), tx.now, tx.site.timezone)
 
 
 async def clean_follows(database: Database, now: datetime) -> None:
-    """Delete what nobody has confirmed in time, people who follow nothing, and old suppressions."""
+    """Delete what nobody has confirmed in time, past events, people who follow nothing, and old suppressions."""
     limits = now - CONFIRM_PERIOD, now - SUPPRESSED_PERIOD
     for site_id in await storage.find_sites_to_clean(database, *limits):
         with job_queue.skipping_unknown_sites():
             async with database.transaction(site_id, now, writing=True) as tx:
+                await storage.remove_past_events(tx, now - PAST_PERIOD)
                 await storage.remove_idle(tx, *limits)
+                await event_follows.drop_idle_consumer(tx)

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Final
 
 from starlette.responses import Response
 
+from kalends.calendar.access.caching import tags_for_event
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.operations.page_filters import resolve_filters
+from kalends.calendar.rules.record_types import Event
 from kalends.core import errors
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import parse_id, read_params
@@ -18,9 +20,11 @@ from kalends.follow.mails.digest_model import Reader, describe_filters, make_dig
 from kalends.follow.mails.message_bytes import FOLLOW_PATH
 from kalends.follow.operations import followings
 from kalends.follow.operations.digest_content import DigestContent, read_digest
+from kalends.follow.operations.event_follows import list_followable
 from kalends.follow.operations.followed_lists import make_query
 from kalends.follow.rules.follow_limits import DEFAULT_HOUR, DEFAULT_WEEKDAY
 from kalends.follow.rules.slots import DAY, RHYTHMS, Rhythm, Slot
+from kalends.rendering.cards import read_title
 from kalends.rendering.page_locale import PageLocale
 from kalends.website.context import PageContext, PageRequest, PageResponse, PageRoute, make_page_context, show_page
 from kalends.website.form_visits import (
@@ -35,6 +39,7 @@ from kalends.website.form_visits import (
 from kalends.website.list_views import LIST_PARAMS
 
 HEADING: Final = N_("Follow by email")
+EVENT_HEADING: Final = N_("Tell me about changes")
 CHECK_EMAIL: Final = N_("Check your email")
 SENT: Final = (
     N_("We’ve sent you an email with a link. Open the link within 48 hours and press “Confirm”."),
@@ -68,6 +73,7 @@ class FollowPage(FormPage):
     template: ClassVar[str] = "follow_form.html"
     about: str
     action: str
+    titles: Sequence[str] = ()  # of events; empty: a list
     choices: RhythmChoices
     chosen: Rhythm
     zone: str
@@ -82,6 +88,11 @@ async def show_follow_form(request: PageRequest, context: OperationContext, _: d
     if not (site.follow_by_email and request.state.can_send_links(site)):
         raise errors.no_route()
     page = make_page_context(request, context, keep_dates=False)
+    if (ids := _find_ids(page)) is not None:
+        events = await _find_events(context, ids)
+        model = _make_model(page, chosen=DEFAULT, titles=[read_title(event.title) for event in events])
+        tags = [tag for event_id in ids for tag in tags_for_event(event_id)]
+        return await show_page(page, model, cache_tags=tuple(tags), expires_at=min(row.end_utc for row in events))
     query = _make_query(page)
     slot = Slot(page.day_start, page.day_start + 7 * DAY)
     content = await read_digest(context, query, slot, None)
@@ -89,6 +100,19 @@ async def show_follow_form(request: PageRequest, context: OperationContext, _: d
     example = to_text(make_digest(content, query, slot, reader)) if not content.is_empty else ""
     model = _make_model(page, content, chosen=DEFAULT, example=example[:MAX_EXAMPLE])
     return await show_page(page, model, cache_tags=tuple(content.cache_tags))
+
+
+def _find_ids(page: PageContext) -> Sequence[int] | None:
+    """Return the events that the form is about; None for a list."""
+    given = {name for name, _ in page.links.stable_filters}
+    return page.context.values["include"] if given == {"include"} else None
+
+
+async def _find_events(context: OperationContext, ids: Sequence[int]) -> list[Event]:
+    events = await list_followable(context, ids)
+    if not events:
+        raise errors.no_route()
+    return events
 
 
 def _make_query(page: PageContext) -> str:
@@ -103,7 +127,7 @@ def _make_model(page: PageContext, content: DigestContent | None = None, **more:
     filters = content.filters if content is not None else page.filters
     locale = page.locale
     return FollowPage(
-        title=locale.text(HEADING),
+        title=locale.text(EVENT_HEADING if more.get("titles") else HEADING),
         about=describe_filters(filters, values, locale),
         action=page.request.with_query(FOLLOW_PATH),
         choices=RhythmChoices.make(locale),
@@ -119,21 +143,26 @@ async def handle_follow(request: PageRequest) -> Response:
     values = read_params(LIST_PARAMS, filled)
     typed = read_text(form, "email")
     email, problem = read_email_field(typed, read_ascii_email)
-    rhythm = read_form_rhythm(form)
     async with visit_form(FormVisit, request, attrgetter("follow_by_email"), writing=True) as visit:
         if wait := await followings.count_post(visit.tx, request.client_ip):
             return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
         context, request.filters = await resolve_filters(replace(visit.context, values=values))
         page = make_page_context(request, context, keep_dates=False)
+        events = await _find_events(context, ids) if (ids := _find_ids(page)) is not None else []
+        rhythm = DEFAULT if events else read_form_rhythm(form)
         problem = problem or (Message("Choose a day and an hour.") if rhythm is None else None)
         if problem is not None or rhythm is None:
+            more: dict[str, Any] = {"titles": [read_title(event.title) for event in events], "email": typed}
             text = problem.render(page.locale.translate) if problem is not None else ""
-            return await visit.show(_make_model(page, email=typed, problem=text, chosen=rhythm or DEFAULT), 400)
-        query = _make_query(page)
+            return await visit.show(_make_model(page, problem=text, chosen=rhythm or DEFAULT, **more), 400)
         if wait := await followings.find_site_wait(visit.tx):
             return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
-        if not read_text(form, HONEYPOT):
-            await followings.ask(visit.tx, email, request.language, query, rhythm)
+        if read_text(form, HONEYPOT):
+            pass  # A program gets the same answer.
+        elif events:
+            await followings.ask_events(visit.tx, email, request.language, [event.id for event in events])
+        else:
+            await followings.ask(visit.tx, email, request.language, _make_query(page), rhythm)
         return await visit.show_note(CHECK_EMAIL, SENT)
 
 

@@ -15,10 +15,12 @@ from kalends.follow import storage
 from kalends.follow.mails.digest_model import describe_filters
 from kalends.follow.mails.message_bytes import END_PATH, FOLLOW_PATH
 from kalends.follow.operations import followings
+from kalends.follow.operations.event_follows import find_public_event
 from kalends.follow.operations.followed_lists import read_query
 from kalends.follow.pages.follow_form import RhythmChoices, read_form_rhythm
 from kalends.follow.rules.follow_tokens import mask_email, read_end_token, read_manage_token
 from kalends.follow.rules.slots import Rhythm
+from kalends.rendering.cards import read_title
 from kalends.store import Row
 from kalends.website.context import PageRequest, PageRoute
 from kalends.website.form_visits import FormPage, FormVisit, read_form, read_text, see_other, visit_form
@@ -34,15 +36,20 @@ UNKNOWN: Final = N_("This link doesn’t work any more.")
 ERASED: Final = N_("Your data is deleted")
 ERASED_TEXT: Final = N_("We’ve deleted your email address. You won’t get any more emails.")
 END_HEADING: Final = N_("Unsubscribe")
-END_TEXT: Final = N_("You won’t get any more emails about this list.")
+END_TEXT: Final = N_("You won’t get any more emails about this.")
+GONE_EVENT: Final = N_("An event that is no longer in the calendar")
 END_BUTTON: Final = N_("Unsubscribe")
 ENDED: Final = N_("You’re unsubscribed")
 
 
 @dataclass(frozen=True, slots=True)
-class FollowedList:
+class Followed:
+    """A list or an event on a person's page."""
+
     id: str
     about: str
+    when: str  # of an event
+    is_event: bool
     rhythm: Rhythm
     is_confirmed: bool
     is_paused: bool
@@ -58,7 +65,8 @@ class ManagePage(FormPage):
     language_name: str
     suppressed: str  # the day on which emails ended because of refusals
     refusal_code: str
-    follows: Sequence[FollowedList]
+    follows: Sequence[Followed]
+    waiting_events: int
     choices: RhythmChoices
     zone: str
 
@@ -119,7 +127,7 @@ async def _offer_link(visit: FormVisit, follower: Row, *, is_sent: bool) -> Resp
 
 async def _show(visit: FormVisit, follower: Row) -> Response:
     locale, zone = visit.page.locale, visit.tx.site.timezone
-    suppressed = follower["suppressed_at"]
+    suppressed, rows = follower["suppressed_at"], await storage.list_follows(visit.tx, follower["id"])
     model = ManagePage(
         title=locale.text(HEADING),
         action=visit.request.with_query(visit.request.path),
@@ -127,26 +135,40 @@ async def _show(visit: FormVisit, follower: Row) -> Response:
         language_name=LANGUAGES.get(follower["language"], follower["language"]),
         suppressed=locale.day(local_of(suppressed, zone).date()) if suppressed is not None else "",
         refusal_code=follower["refusal_code"],
-        follows=[await _describe(visit, row) for row in await storage.list_follows(visit.tx, follower["id"])],
+        follows=[await _describe(visit, row) for row in rows],
+        waiting_events=sum(map(followings.is_waiting_event, rows)),
         choices=RhythmChoices.make(locale),
         zone=zone,
     )
     return await visit.show(model)
 
 
-async def _describe(visit: FormVisit, follow: Row) -> FollowedList:
+async def _describe(visit: FormVisit, follow: Row) -> Followed:
     locale, zone = visit.page.locale, visit.tx.site.timezone
     confirmed, next_at = follow["confirmed_at"], follow["next_at"]
     next_local = local_of(next_at, zone) if next_at is not None else None
-    return FollowedList(
+    about, when = await _name(visit, follow)
+    return Followed(
         id=follow["id"],
-        about=await _name_list(visit, follow["query"] or "") or locale.text(ALL_EVENTS),
+        about=about,
+        when=when,
+        is_event=follow["event_id"] is not None,
         rhythm=followings.read_rhythm(follow),
         is_confirmed=confirmed is not None,
         is_paused=follow["paused"],
         confirmed=locale.day(local_of(confirmed, zone).date()) if confirmed is not None else "",
         next_mail=f"{locale.day(next_local.date())}, {locale.time(next_local)}" if next_local is not None else "",
     )
+
+
+async def _name(visit: FormVisit, follow: Row) -> tuple[str, str]:
+    """Return what a follow is about: the name of a list, or an event and its time."""
+    if follow["event_id"] is None:
+        return await _name_list(visit, follow["query"]) or visit.page.locale.text(ALL_EVENTS), ""
+    event = await find_public_event(visit.context, follow["event_id"])
+    if event is None:
+        return visit.page.locale.text(GONE_EVENT), ""
+    return read_title(event.title), visit.page.make_card(event).when.text
 
 
 async def _name_list(visit: FormVisit, query: str) -> str:
@@ -167,7 +189,7 @@ async def handle_end(request: PageRequest) -> Response:
         if follow is None:
             # Programs may repeat a request after it has succeeded.
             return await visit.show_note(ENDED if is_post else EXPIRED, [UNKNOWN], 200 if is_post else 404)
-        about = await _name_list(visit, follow["query"] or "") or visit.page.locale.text(ALL_EVENTS)
+        about, _ = await _name(visit, follow)
         if not is_post:
             button = visit.page.locale.text(END_BUTTON)
             return await visit.show_note(END_HEADING, [about], button=button)

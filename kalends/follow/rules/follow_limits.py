@@ -8,10 +8,12 @@ from typing import Final
 from kalends.core.limits import Limit
 
 MAX_LISTS: Final = 20  # per address
+MAX_EVENTS: Final = 50  # per address, and in one form
 PER_NETWORK: Final = Limit(10, 360)  # form posts
 PER_ADDRESS: Final = Limit(3, 1200)  # confirmations and new links
 PER_SITE: Final = Limit(500, 7.2)  # the same, for all addresses
 CONFIRM_PERIOD: Final = timedelta(hours=48)
+PAST_PERIOD: Final = timedelta(days=7)  # after an event that people followed
 SUPPRESSED_PERIOD: Final = timedelta(days=365)
 MIN_SHOWN: Final = 5  # lists with fewer followers are only counted together
 SHOWN_DAYS: Final = 90

@@ -43,6 +43,22 @@ class EventState:
             is_protected=columns["password_hash"] is not None,
         )
 
+    def to_columns(self) -> dict[str, Any]:
+        """Return columns that `from_columns` reads. A password's hash is not among them."""
+        return {
+            "start_local": self.start.isoformat(sep=" "),
+            "end_local": self.end.isoformat(sep=" "),
+            "start_fold": self.folds[0],
+            "end_fold": self.folds[1],
+            "timezone": self.timezone,
+            "all_day": self.all_day,
+            "event_status": self.status,
+            "venue_ids": list(self.venue_ids),
+            "status": "publish" if self.is_listed else "trash",
+            "hide_from_listings": False,
+            "password_hash": "" if self.is_protected else None,
+        }
+
     @property
     def times(self) -> tuple[object, ...]:
         return self.start, self.end, self.folds, self.timezone, self.all_day

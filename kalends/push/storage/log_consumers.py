@@ -38,6 +38,26 @@ class Lease:
         return self.condition() + Sql("AND not_before < 'infinity'")
 
 
+async def add_consumer(tx: Transaction, consumer: str, cursor: int) -> None:
+    """Let a consumer follow the changes after a revision, unless it follows them already."""
+    insert = "INSERT INTO log_consumers (site_id, consumer, cursor) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    await tx.execute(Sql(insert, tx.site.id, consumer, cursor))
+
+
+async def remove_consumer(tx: Transaction, consumer: str) -> None:
+    """Delete a consumer. A task that handles it loses its lease."""
+    await tx.execute(Sql("DELETE FROM log_consumers WHERE site_id = ? AND consumer = ?", tx.site.id, consumer))
+
+
+async def read_cursor(tx: Transaction, lease: Lease) -> int:
+    cursor: int | None = await tx.fetch_value(
+        Sql("SELECT cursor FROM log_consumers WHERE") + lease.active_condition()
+    )
+    if cursor is None:
+        raise LeaseLost
+    return cursor
+
+
 async def take_consumers(database: Database, limit: int) -> list[Lease]:
     """Lease consumers with work, on all sites."""
     token = uuid4()

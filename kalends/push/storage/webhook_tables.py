@@ -8,6 +8,7 @@ import orjson
 from asyncpg import Record
 
 from kalends.push.rules import MAX_PENDING
+from kalends.push.storage import log_consumers
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join, placeholders
 
@@ -67,8 +68,7 @@ async def add_webhook(tx: Transaction, columns: Columns, cursor: int) -> None:
     names: list[LiteralString] = ["site_id", *columns]
     insert = "INSERT INTO webhooks (" + ", ".join(names) + ") VALUES (" + placeholders(len(names)) + ")"
     await tx.execute(Sql(insert, tx.site.id, *columns.values()))
-    follow = "INSERT INTO log_consumers (site_id, consumer, cursor) VALUES (?, ?, ?)"
-    await tx.execute(Sql(follow, tx.site.id, name_consumer(str(columns["id"])), cursor))
+    await log_consumers.add_consumer(tx, name_consumer(str(columns["id"])), cursor)
 
 
 async def change_webhook(tx: Transaction, webhook_id: str, columns: Columns) -> None:
@@ -79,9 +79,8 @@ async def change_webhook(tx: Transaction, webhook_id: str, columns: Columns) -> 
 
 async def remove_webhook(tx: Transaction, webhook_id: str) -> None:
     """Delete an endpoint with its log. A page that is being sent loses its lease."""
-    consumer = name_consumer(webhook_id)
     await tx.execute(Sql("DELETE FROM webhooks WHERE site_id = ? AND id = ?", tx.site.id, webhook_id))
-    await tx.execute(Sql("DELETE FROM log_consumers WHERE site_id = ? AND consumer = ?", tx.site.id, consumer))
+    await log_consumers.remove_consumer(tx, name_consumer(webhook_id))
 
 
 async def count_replay(tx: Transaction, webhook_id: str) -> None:

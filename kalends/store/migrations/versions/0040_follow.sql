@@ -78,14 +78,14 @@ CREATE TABLE IF NOT EXISTS mail_days (
 -- runs every ten seconds, and planning would read more than the statement. The planner must know the inner limits.
 CREATE OR REPLACE FUNCTION due_follows(cutoff timestamptz, most integer) RETURNS TABLE (
     site_id bigint, timezone text, id uuid, follower_id uuid, email text, language text, query text, event_id bigint,
-    rhythm text, weekday smallint, hour smallint, since bigint, next_at timestamptz
+    rhythm text, weekday smallint, hour smallint, since bigint, told jsonb, alerted_at timestamptz, next_at timestamptz
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
     SELECT d.site_id, s.timezone, d.id, d.follower_id, p.email, p.language, d.query, d.event_id, d.rhythm, d.weekday,
-        d.hour, d.since, d.next_at
+        d.hour, d.since, d.told, d.alerted_at, d.next_at
     FROM (
         (SELECT f.*, 1 AS part FROM follows f
             WHERE f.next_at IS NOT NULL AND f.event_id IS NOT NULL AND f.next_at <= cutoff
@@ -107,6 +107,8 @@ RETURNS TABLE (site_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT s.site_id FROM (
         SELECT f.site_id FROM follows f WHERE f.confirmed_at IS NULL AND f.created_at < confirmed_by
+        UNION SELECT f.site_id FROM follows f WHERE f.event_id IS NOT NULL AND f.next_at IS NULL
+            AND f.confirmed_at IS NOT NULL
         UNION SELECT p.site_id FROM followers p WHERE p.suppressed_at < suppressed_by) s
     WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.site_id)
 $$;
