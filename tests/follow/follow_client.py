@@ -104,10 +104,10 @@ def add_people(app: RunningApp, number: int, *, due: bool = True) -> None:
 
 def find_follows(app: RunningApp) -> list[dict[str, Any]]:
     rows = app.sql(
-        """SELECT f.id::text, p.email, f.query, f.rhythm, f.weekday, f.hour, f.since, f.confirmed_at, f.paused,
+        """SELECT f.id::text, p.email, f.query, f.event_id, f.told::text, f.rhythm, f.weekday, f.hour, f.since, f.confirmed_at, f.paused,
                 f.next_at, p.suppressed_at, p.refusals, p.refusal_code
             FROM follows f JOIN followers p ON p.site_id = f.site_id AND p.id = f.follower_id
-            ORDER BY p.email, f.query"""
+            ORDER BY p.email, f.query, f.event_id"""
     )
     return [dict(row) for row in rows]
 
@@ -119,8 +119,8 @@ def make_sender(database: Database, smtp_url: str, **options: Any) -> DigestSend
     return DigestSender(database, smtp_url, Mailbox(BASE_URL, find_sender), **options)
 
 
-def send_due(app: RunningApp, smtp_url: str) -> Counter[str]:
-    return app.run_with_database(lambda database: make_sender(database, smtp_url).send_due())
+def send_due(app: RunningApp, smtp_url: str, **options: Any) -> Counter[str]:
+    return app.run_with_database(lambda database: make_sender(database, smtp_url, **options).send_due())
 
 
 async def find_due(database: Database, now: datetime | None = None) -> Sequence[Any]:
@@ -182,11 +182,11 @@ class Reader:
         return self.emails[known:]
 
     def confirm(self, path: str = FOLLOW, **fields: str) -> str:
-        """Follow a list and confirm it; return the path of the page in the email."""
+        """Follow a list or events and confirm; return the path of the page in the email."""
         response = self.follow(path, **fields)
         assert response.status_code == 200, response.text
         (email,) = self.receive()
-        (waiting,) = [row for row in find_follows(self.app) if row["email"] == email.to and not row["confirmed_at"]]
+        waiting = next(row for row in find_follows(self.app) if row["email"] == email.to and not row["confirmed_at"])
         assert self.press(email.link, "confirm", follow=waiting["id"]).status_code == 303
         return email.link
 
