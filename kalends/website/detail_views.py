@@ -84,6 +84,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
         canonical=event.url,
         when=when,
         is_past=is_past,
+        id=event.id,
         follow_url=page.links.url("/follow/", ("include", event.id), filtered=False),
         current_day=when.first,
         has_month=has_page(when.first),

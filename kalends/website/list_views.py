@@ -1,6 +1,6 @@
 """The list and search views, and parts that other pages reuse: cards, paging, filter chips, empty states."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
@@ -40,6 +40,7 @@ from kalends.website.pages import (
     EmptyState,
     FacetField,
     ListPage,
+    MinePage,
     Paging,
     SearchForm,
     SearchPage,
@@ -53,7 +54,9 @@ MAX_TOWNS: Final = 50
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 # Only search and record pages use this parameter.
 ALL_DATES: Final = Param(REPEATS, params.one_of("all", ignore_others=True), "")
+MINE: Final = "/events/mine/"
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST, ALL_DATES)
+MINE_PARAMS: Final = tuple(row for row in LIST_PARAMS if row.name in ("include", "page", "per_page"))
 MAX_CHOICES: Final = 7  # checkboxes per kind; searching by name finds the others
 MAX_FOUND: Final = 20
 FIND: Final = "find_"  # prefix of parameters that search records by name
@@ -76,6 +79,8 @@ DATES: Final = {
 }  # fmt: skip
 # Parameters without a field in the search form, which keeps them when other filters change.
 KEPT_PARAMS: Final = (DATES.keys() - {"overlaps_from", "overlaps_to"}) | {"strict_dates", REPEATS}
+# Parameters with which a list is not about what is coming.
+SELECTING_PARAMS: Final = calendar_months.DATE_PARAMS | {"include"}
 NO_WORDS: Final = SplitText((), "")
 FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
@@ -95,6 +100,23 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
         canonical=f"{context.base_url}/events/list/",
     )
     return await show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
+
+
+async def show_mine(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
+    """Show the events that a visitor has chosen. The script reads them from the browser, and the address has them."""
+    page = make_page_context(page_request, context)
+    ids: Sequence[int] = context.values.get("include", ())
+    found = await list_cards(page, context, MINE) if ids else CardList("", (), Paging(), 0)
+    heading = page.locale.text(N_("My list"))
+    model = MinePage(
+        title=heading,
+        heading=heading,
+        ids=ids,
+        card_list=replace(found, empty=None),
+        robots="noindex",
+        canonical=context.base_url + MINE,
+    )
+    return await show_page(page, model, cache_tags=found.cache_tags, image_urls=found.image_urls)
 
 
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -148,7 +170,7 @@ async def list_cards(
         values.setdefault(HIDE_SUBSEQUENT, True)
     limit = page.request.frame.limit if page.request.frame else 0
     values["per_page"] = min(limit or values.get("per_page", context.transaction.site.per_page), max_cards)
-    is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
+    is_past, has_dates = context.values.get("past", False), bool(SELECTING_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
     cards, total = [page.make_card(event) for event in found.records], found.page.total
     if hides_repeats and values.get(HIDE_SUBSEQUENT):
@@ -171,7 +193,7 @@ async def list_cards(
 
 
 def _lists_upcoming(context: OperationContext) -> bool:
-    return not context.values.get("past") and not calendar_months.DATE_PARAMS & set(context.values)
+    return not context.values.get("past") and not SELECTING_PARAMS & set(context.values)
 
 
 def _hide_default(page: PageContext) -> PageContext:
@@ -225,6 +247,8 @@ def make_list_values(page: PageContext, context: OperationContext) -> dict[str, 
         has_dates = calendar_months.DATE_PARAMS & set(values)
         day_before = {"ends_before": calendar_months.make_date_filter(page.today - DAY), "order": "desc"}
         values |= day_before if has_dates else past_filters(context)
+    elif "include" in values:
+        values.setdefault("orderby", "start_date")
     elif not calendar_months.DATE_PARAMS & set(values):
         values["overlaps_from"] = calendar_months.make_date_filter(page.today)
     return values

@@ -109,6 +109,7 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     _view(rf"/events/weekend/(?:{DAY}/)?", calendar_views.show_weekend),
     _view(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day),
     _view(r"/events/list/", list_views.show_list),
+    PageRoute(list_views.MINE, list_views.show_mine, list_views.MINE_PARAMS),
     _view(r"/events/map/", map_views.show_map),
     PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS, extra_names=list_views.FIND_PARAMS),
     PageRoute(EMBEDDING, embed_views.show_embedding, embed_views.EMBED_PARAMS, extra_names=list_views.FIND_PARAMS),

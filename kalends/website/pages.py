@@ -246,7 +246,9 @@ class FrontPage(Page):
 class EventPage(Page):
     template: ClassVar[str] = "event.html"
     styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "mine.js")
     kind: str = "event-page"
+    id: int
     og_type: str = "article"
     when: When
     is_past: bool
@@ -341,6 +343,7 @@ class WeekPage(ViewPage):
 class WeekendPage(ViewPage):
     template: ClassVar[str] = "weekend.html"
     styles: ClassVar[tuple[str, ...]] = ("weekend.css", "print.css")
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "mine.js")
     kind: str = "weekend-page"
     view: str = "weekend"
     dates: str
@@ -353,8 +356,17 @@ class WeekendPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(ViewPage):
     template: ClassVar[str] = "list.html"
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "mine.js")
     kind: str = "list-page"
     card_list: CardList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinePage(ListPage):
+    """The events that a visitor has chosen."""
+
+    template: ClassVar[str] = "mine.html"
+    ids: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
