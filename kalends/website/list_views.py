@@ -106,7 +106,7 @@ async def show_mine(page_request: PageRequest, context: OperationContext, _: dic
     """Show the events that a visitor has chosen. The script reads them from the browser, and the address has them."""
     page = make_page_context(page_request, context)
     ids: Sequence[int] = context.values.get("include", ())
-    found = await list_cards(page, context, MINE) if ids else CardList("", (), Paging(), 0)
+    found = await list_cards(page, context, MINE) if ids else CardList(heading="", groups=(), paging=Paging(), total=0)
     heading = page.locale.text(N_("My list"))
     model = MinePage(
         title=heading,
