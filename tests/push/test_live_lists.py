@@ -217,7 +217,7 @@ def test_stream_ends_when_the_record_of_its_filter_is_withdrawn(stage: Stage) ->
     event = stage.add_event("Withdrawn", organizer={"organizer": "Choir"})
     with stage.follow(f"{API}/organizers?event={event['id']}") as client:
         follow_copy(client)
-        stage.change_event(event, status="draft")
+        stage.write("PATCH", f"events/{event['id']}", status="draft")
         message = client.next()
         assert message is not None
         assert (message.event, message.data["data"]["status"]) == ("end", 400)
