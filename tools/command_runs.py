@@ -44,6 +44,7 @@ RUNS: Final = (
     CommandRun("check", output="Schema"),
     CommandRun("status", output="Database"),
     CommandRun("serve", "--port 8017", runs_on=True),
+    CommandRun("stream", "--port 8018", runs_on=True),
     CommandRun("worker", runs_on=True),
     # Records and accounts.
     CommandRun("seed", "--events 20 --venues 3", output="Created 20 events", needs_owner=True),

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,7 +47,7 @@ class LiveCells:
 
 
 @contextmanager
-def open_live_cells(directory: Path) -> Iterator[LiveCells]:
+def open_live_cells(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[LiveCells]:
     """Start three clusters, two servers, and a worker for each cell."""
     with ExitStack() as stack:
         clusters = {name: stack.enter_context(throwaway({**THROWAWAY, **LOGICAL})) for name in NAMES}
@@ -62,6 +62,7 @@ def open_live_cells(directory: Path) -> Iterator[LiveCells]:
             **cells.environment,
             "KALENDS_MEDIA_DIR": str(directory / "media"),
             "KALENDS_MAX_CONNECTIONS_PER_CLIENT": "0",
+            **(settings or {}),
         }
         servers = [
             stack.enter_context(

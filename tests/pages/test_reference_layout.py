@@ -17,6 +17,7 @@ HEADINGS = [
     "Images",
     "Imports",
     "Proposals",
+    "Webhooks",
     "Batches",
     "Changes",
     "API",

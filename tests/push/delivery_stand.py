@@ -89,8 +89,8 @@ class DeliveryStand:
         return revision
 
     def read_consumer(self, endpoint: Endpoint) -> dict[str, Any]:
-        columns = "cursor, waits, due_at, lease, nullif(nullif(not_before, '-infinity'), 'infinity') AS not_before"
-        query = f"SELECT {columns} FROM log_consumers WHERE consumer = %s"
+        not_before = "nullif(nullif(not_before, '-infinity'), 'infinity') AS not_before"
+        query = f"SELECT cursor, position, waits, due_at, lease, {not_before} FROM log_consumers WHERE consumer = %s"
         return self.sql(query, f"webhook:{endpoint.id}")[0]
 
     def hasten(self, endpoint: Endpoint) -> None:

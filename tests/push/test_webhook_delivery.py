@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kalends.push.rules import PAGE_RECORDS
 from tests.api.running_app import API_PATH
 from tests.api.sample_records import DATES
 from tests.lifecycle.processes import wait_until
@@ -283,6 +284,24 @@ def test_only_changes_after_a_pause_wait_for_its_end(stand: DeliveryStand, endpo
     assert endpoint.mailbox.received == []
     stand.client.patch(path, json={"state": "active"})
     endpoint.mailbox.wait_for(1)
+
+
+def test_a_withdrawal_is_told_even_if_later_changes_move_the_record(stand: DeliveryStand, endpoint: Endpoint) -> None:
+    """While an endpoint catches up, a record comes with its latest change, long after that of the withdrawal."""
+    event = stand.create(title="Withdrawn")
+    stand.settle(endpoint)
+    path = f"/api/kalends/v1/webhooks/{endpoint.id}"
+    stand.client.patch(path, json={"state": "paused"})
+    stand.change(event, status="draft")
+    for number in range(2 * PAGE_RECORDS + 1):
+        stand.create("tags", name=f"Tag {number}")
+    stand.change(event, title="Still withdrawn")
+    stand.client.patch(path, json={"state": "active"})
+    stand.settle(endpoint)
+    assert [m.json["type"] for m in endpoint.mailbox.received if m.json["type"].startswith("event")] == [
+        "event.created", "event.deleted"
+    ]  # fmt: skip
+    assert stand.read_consumer(endpoint)["position"] is None
 
 
 def test_several_changes_are_one_net_change(stand: DeliveryStand, endpoint: Endpoint) -> None:

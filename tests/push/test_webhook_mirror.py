@@ -3,7 +3,6 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -11,59 +10,17 @@ import httpx
 
 from tests.api.running_app import API_PATH, expect_json
 from tests.api.sample_records import DATES
-from tests.lifecycle.processes import wait_until
+from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
+from tests.lifecycle.processes import run_command, wait_until
 from tests.lifecycle.random_writers import KnownRecords, Writer
-from tests.lifecycle.sync_client import SyncClient, SyncedCopy, assert_equal_copies
+from tests.lifecycle.sync_client import SyncClient, assert_equal_copies
 from tests.push.delivery_stand import DeliveryStand, Endpoint
-from tests.push.webhook_receiver import OK, Answer, Received
+from tests.push.webhook_mirror import CANARY, Mirror
 from tests.soak import scaled
 
 WRITES = scaled(1_200, 20_000)
 WRITERS = 4
 KILLS = scaled(2, 20)
-FAILING_SHARE = 0.05
-CANARY = "Canary of an unpublished record"
-PLURALS = {"event": "events", "venue": "venues", "organizer": "organizers", "category": "categories", "tag": "tags"}
-
-
-@dataclass
-class Mirror:
-    """Keeps a copy as docs/webhooks.md describes it. Five percent of its responses are failures."""
-
-    secret: str = ""
-    copy: SyncedCopy = field(default_factory=dict[str, dict[str, Any]])
-    revisions: dict[str, int] = field(default_factory=dict[str, int])
-    regressions: list[str] = field(default_factory=list[str])
-    received: int = 0
-    failed: int = 0
-    canaries: int = 0
-    unsigned: int = 0
-    is_failing: bool = True
-    rng: Random = field(default_factory=lambda: Random(5))
-
-    def respond(self, message: Received) -> Answer:
-        self.received += 1
-        self.canaries += CANARY.encode() in message.body
-        self.unsigned += not message.is_signed_with(self.secret)
-        is_failure = self.is_failing and self.rng.random() < FAILING_SHARE
-        # Some receivers store a message although they fail.
-        if not is_failure or self.rng.random() < 0.5:
-            self._store(message)
-        self.failed += is_failure
-        return self.rng.choice([Answer(500), Answer(503), Answer(is_cut=True)]) if is_failure else OK
-
-    def _store(self, message: Received) -> None:
-        singular, _, change = message.json["type"].partition(".")
-        data = message.json["data"]
-        key, revision = f"{PLURALS[singular]}/{data['record']['id']}", data["revision"]
-        if revision < self.revisions.get(key, 0):
-            self.regressions.append(key)
-            return
-        self.revisions[key] = revision
-        if change == "deleted":
-            self.copy.pop(key, None)
-        else:
-            self.copy[key] = data["record"]
 
 
 def test_mirror_equals_full_sync(idle_stand: DeliveryStand, report: Any) -> None:
@@ -95,11 +52,11 @@ def _write_and_kill(stand: DeliveryStand, endpoint: Endpoint) -> int:
     known, is_done, rng = KnownRecords(), threading.Event(), Random(3)
     kills = 0
     auth = stand.client.auth
-    with ThreadPoolExecutor(WRITERS + 1) as threads:
+    with ThreadPoolExecutor(WRITERS + 2) as threads:
         clients = [httpx.Client(base_url=stand.server.base_url, auth=auth, timeout=30) for _ in range(WRITERS)]
-        writers = [Writer(client, known, seed) for seed, client in enumerate(clients)]
+        writers = [SeriesWriter(client, known, seed) for seed, client in enumerate(clients)]
         futures = [threads.submit(_write, writer, WRITES // WRITERS) for writer in writers]
-        canaries = threads.submit(_write_canaries, stand, is_done)
+        others = [threads.submit(act, stand, is_done) for act in (_write_canaries, _import)]
         while not all(future.done() for future in futures) or kills < KILLS:
             time.sleep(rng.uniform(0.5, 3))
             if kills < KILLS:
@@ -109,11 +66,63 @@ def _write_and_kill(stand: DeliveryStand, endpoint: Endpoint) -> int:
                 # Let the next worker take over before it is killed.
                 _wait_for_progress(stand, endpoint)
         is_done.set()
-        for future in (*futures, canaries):
+        for future in (*futures, *others):
             future.result()
         for client in clients:
             client.close()
     return kills
+
+
+class SeriesWriter(Writer):
+    """Also edits series, undoes changes of events and series, and deletes for good."""
+
+    def __init__(self, client: httpx.Client, known: KnownRecords, seed: int) -> None:
+        super().__init__(client, known, seed)
+        more = {self.create_series: 1, self.edit_series: 4, self.undo: 4, self.discard: 2}
+        self._actions += list(more)
+        self._weights += list(more.values())
+
+    def create_series(self) -> None:
+        body = {"title": self._random_name(), **DATES, "rule": f"FREQ=WEEKLY;COUNT={self.rng.randint(2, 9)}"}
+        response = self._request("POST", f"{EXTENSION_PATH}/series", body)
+        if response.status_code == 201:
+            series_id = response.json()["id"]
+            query = {"series": series_id, "start_date": "2000-01-01", "end_date": "2100-01-01", "per_page": 50}
+            dates = expect_json(self.client.get(f"{API_PATH}/events", params=query))["events"]
+            with self.known.lock:
+                self.known.ids["series"].append(series_id)
+                self.known.ids["events"] += [date["id"] for date in dates]
+
+    def edit_series(self) -> None:
+        event_id, scope = self._random_id("events"), self.rng.choice(("this", "following", "all"))
+        values = self.rng.choice([{"title": self._random_name()}, {"status": self._random_status()}])
+        self._request("PATCH", f"{EXTENSION_PATH}/events/{event_id}?scope={scope}", values)
+
+    def undo(self) -> None:
+        kind = self.rng.choice(("events", "series"))
+        path = f"{EXTENSION_PATH}/{kind}/{self._random_id(kind)}"
+        history = self.client.get(f"{path}/history")
+        if history.status_code == 200 and (entries := history.json()["history"]):
+            body = {"revision": self.rng.choice(entries)["revision"], "force": True}
+            self._request("POST", f"{path}/restore", body if kind == "series" else {"revision": body["revision"]})
+
+    def discard(self) -> None:
+        kind = self.rng.choice(("events", "venues", "organizers"))
+        self._request("DELETE", f"{API_PATH}/{kind}/{self._random_id(kind)}?force=true")
+
+
+def _import(stand: DeliveryStand, is_done: threading.Event) -> None:
+    """Import a file again and again, each time with other titles and other events."""
+    path, rng = stand.log.with_name("events.csv"), Random(7)
+    while not is_done.is_set():
+        rows = [
+            f"row{number},Imported {rng.getrandbits(30)},2031-05-{1 + number % 28:02} 19:00"
+            for number in rng.sample(range(60), 40)
+        ]
+        path.write_text("\n".join(("uid,title,start_date", *rows)))
+        result = run_command(stand.database_url, "import", "run", str(path), "--apply", "--confirm", "--status", "publish")
+        assert result.exit_code == 0, result.output
+        is_done.wait(3)
 
 
 def _write(writer: Writer, count: int) -> None:

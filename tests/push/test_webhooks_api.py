@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 from standardwebhooks import Webhook
 
@@ -400,3 +401,24 @@ def test_endpoint_whose_filter_is_gone_can_be_paused(webhooks: WebhooksClient) -
     assert webhooks.change(created, state="paused")["tags"] == ["short-lived"]
     assert_error(webhooks.request("PATCH", f"/{created['id']}", {"kinds": []}), 400, "rest_invalid_param", "tags")
     assert webhooks.change(created, tags=[], state="active")["tags"] == []
+
+
+def test_writes_know_nothing_of_endpoints(app: RunningApp, webhooks: WebhooksClient, statements: list[str]) -> None:
+    editor = app.caller("editor")
+
+    def write() -> list[str]:
+        event = editor.create("events", title="Concert", venue={"venue": "Town hall"}, **SOON)
+        statements.clear()
+        editor.create("events", title="Reading", **SOON)
+        editor.change("events", event["id"], title="Matinee")
+        editor.trash("events", event["id"])
+        return list(statements)
+
+    alone = write()
+    for _ in range(3):
+        webhooks.create()
+    assert write() == alone
+    with psycopg.connect(app.database_url) as follower:
+        for table in ("log_consumers", "webhooks", "webhook_pending", "webhook_deliveries"):
+            follower.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
+        assert write() == alone

@@ -40,7 +40,7 @@ INTERVAL: Final = 1.0
 # Seconds between comments to a client.
 COMMENT_INTERVAL: Final = 15
 # Statuses after which a stream ends; after all others, its list is evaluated again.
-FINAL_STATUSES: Final = (401, 403, 404, 410)
+FINAL_STATUSES: Final = (400, 401, 403, 404, 410)
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
 # Owners of streams and lists, beside addresses, accounts and sites.
 PROCESS: Final = "process"

@@ -79,13 +79,13 @@ class Round:
     page: MessagePage
     sent: SentPage
 
-    @property
-    def cursor(self) -> int:
-        """Return the revision up to which every change was sent. If the endpoint is down or gone, nothing was."""
+    def find_place(self) -> tuple[int, int | None]:
+        """Return the consumer's new cursor and position. If the endpoint is down or gone, they stay."""
+        webhook, page = self.webhook, self.page
         if self.sent.is_refused or self.sent.effects["gone"]:
-            return self.webhook.cursor
+            return webhook.cursor, webhook.position
         unsent = [message.revision for message in self.sent.unsent if not message.is_retry]
-        return unsent[0] - 1 if unsent else self.page.cursor
+        return (webhook.cursor, min(unsent) - 1) if unsent else (page.cursor, page.position)
 
     @property
     def settled(self) -> list[RecordKey]:
@@ -180,10 +180,12 @@ async def _advance(tx: Transaction, done: Round, check_at: datetime | None) -> b
     must_wait = done.sent.is_refused or waiting >= rules.MAX_PENDING
     waits = (0 if done.sent.effects["delivered"] else done.webhook.waits) + must_wait
     goes_on = not must_wait and (done.page.has_more or bool(done.sent.unsent))
+    cursor, position = done.find_place()
     await log_consumers.advance(
         tx,
         done.lease,
-        done.cursor,
+        cursor,
+        position=position,
         waits=waits,
         not_before=done.plan_wait(waits, tx.now) if must_wait else None,
         due_at=min((moment for moment in (retry_at, check_at) if moment is not None), default=None),

@@ -57,7 +57,9 @@ class MessagePage:
 
     messages: Sequence[Message] = ()
     dropped: Sequence[RecordKey] = ()  # pending records without anything left to say
-    cursor: int = 0  # the consumer's cursor once all messages are handled
+    # The consumer's cursor and position once all messages are handled.
+    cursor: int = 0
+    position: int | None = None
     has_more: bool = False
 
 
@@ -73,9 +75,11 @@ async def read_page(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> Mess
     sent = {message.pending.key for message in (*special, *retries)}
     dropped = [pending.key for pending in due if pending.key not in sent]
     if webhook.waiting >= MAX_PENDING:
-        return MessagePage([*special, *retries], dropped, webhook.cursor)
+        return MessagePage([*special, *retries], dropped, webhook.cursor, webhook.position)
     kinds = list(webhook.kinds) if webhook.kinds else select_kinds(context.values)
-    page = await read_changes(context, webhook.cursor, webhook.cursor, kinds, PAGE_RECORDS)
+    position = webhook.cursor if webhook.position is None else webhook.position
+    page = await read_changes(context, position, position, kinds, PAGE_RECORDS)
+    # Records come in the order of their latest changes, so earlier ones may be anywhere after the cursor.
     starts = {(row["kind"], row["id"]): Pending(row["kind"], row["id"], webhook.cursor) for row in page.rows}
     if webhook.pending:
         # A record that is tried again anyway is left to its pending row; one that was given up starts again.
@@ -84,9 +88,9 @@ async def read_page(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> Mess
         starts = {key: pending for key, pending in starts.items() if pending.next_attempt_at is None}
     fresh = [row for row in page.rows if (row["kind"], row["id"]) in starts]
     changed = await writer.write_all(fresh, page.records, starts, is_retry=False)
-    cursor = page.rows[-1]["revision"] if page.has_more else tx.site.revision
+    cursor, reached = (webhook.cursor, page.rows[-1]["revision"]) if page.has_more else (tx.site.revision, None)
     has_more = page.has_more or webhook.due > len(due)
-    return MessagePage([*special, *changed, *retries], dropped, cursor, has_more)
+    return MessagePage([*special, *changed, *retries], dropped, cursor, reached, has_more)
 
 
 def _make_context(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> OperationContext:

@@ -78,20 +78,21 @@ async def advance(
     lease: Lease,
     cursor: int,
     *,
+    position: int | None = None,
     waits: int = 0,
     not_before: datetime | None = None,
     due_at: datetime | None = None,
     former_due_at: datetime | None = None,
     release: bool = False,
 ) -> None:
-    """Store the cursor, until when the consumer waits, and when work is due even without a change.
+    """Store cursor and position, until when the consumer waits, and when work is due even without a change.
 
     If `due_at` is not the former one any more, someone has added work, so it stays.
     """
     update = Sql(
-        "UPDATE log_consumers SET cursor = ?, waits = ?, not_before = coalesce(?::timestamptz, '-infinity'), "
-        "due_at = CASE WHEN due_at IS NOT DISTINCT FROM ?::timestamptz THEN ?::timestamptz ELSE due_at END",
-        *(cursor, waits, not_before, former_due_at, due_at),
+        "UPDATE log_consumers SET cursor = ?, position = ?, waits = ?, "
+        "not_before = coalesce(?::timestamptz, '-infinity'), due_at = CASE WHEN due_at IS NOT DISTINCT FROM ?::timestamptz THEN ?::timestamptz ELSE due_at END",
+        *(cursor, position, waits, not_before, former_due_at, due_at),
     )
     await _update(tx, lease, update + Sql(", lease = NULL, lease_until = NULL WHERE" if release else "WHERE"))
 

@@ -110,7 +110,8 @@ async def hasten_consumer(tx: Transaction, webhook_id: str) -> None:
 
 async def move_cursor(tx: Transaction, webhook_id: str, cursor: int) -> None:
     """Continue after an earlier revision. A page that is being sent loses its lease, or it would move the cursor."""
-    await _change_consumer(tx, webhook_id, Sql("cursor = least(cursor, ?), lease = NULL, lease_until = NULL", cursor))
+    back = Sql("cursor = least(cursor, ?), position = NULL, lease = NULL, lease_until = NULL", cursor)
+    await _change_consumer(tx, webhook_id, back)
 
 
 async def _change_consumer(tx: Transaction, webhook_id: str, assignments: Sql) -> None:

@@ -5,6 +5,9 @@ CREATE TABLE IF NOT EXISTS log_consumers (
     consumer    text NOT NULL CHECK (consumer <> '' AND length(consumer) <= 60),
     -- Every change up to this revision is handled.
     cursor      bigint NOT NULL,
+    -- While a consumer catches up: records whose latest change is up to this revision are handled. Others may have
+    -- earlier changes after the cursor. Null: everything up to the cursor is handled, and nothing after it.
+    position    bigint,
     -- When work is due even without a change; null: never.
     due_at      timestamptz,
     -- No work before this time; infinity while paused or disabled.
