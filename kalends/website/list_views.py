@@ -79,8 +79,6 @@ DATES: Final = {
 }  # fmt: skip
 # Parameters without a field in the search form, which keeps them when other filters change.
 KEPT_PARAMS: Final = (DATES.keys() - {"overlaps_from", "overlaps_to"}) | {"strict_dates", REPEATS}
-# Parameters with which a list is not about what is coming.
-SELECTING_PARAMS: Final = calendar_months.DATE_PARAMS | {"include"}
 NO_WORDS: Final = SplitText((), "")
 FIRST_ONLY: Final = N_("Hide repeats")
 Pair = tuple[str, str]
@@ -106,7 +104,8 @@ async def show_mine(page_request: PageRequest, context: OperationContext, _: dic
     """Show the events that a visitor has chosen. The script reads them from the browser, and the address has them."""
     page = make_page_context(page_request, context)
     ids: Sequence[int] = context.values.get("include", ())
-    found = await list_cards(page, context, MINE) if ids else CardList(heading="", groups=(), paging=Paging(), total=0)
+    nothing = CardList(heading="", groups=(), paging=Paging(), total=0)
+    found = await list_cards(page, context, MINE) if ids else nothing
     heading = page.locale.text(N_("My list"))
     model = MinePage(
         title=heading,
@@ -170,7 +169,7 @@ async def list_cards(
         values.setdefault(HIDE_SUBSEQUENT, True)
     limit = page.request.frame.limit if page.request.frame else 0
     values["per_page"] = min(limit or values.get("per_page", context.transaction.site.per_page), max_cards)
-    is_past, has_dates = context.values.get("past", False), bool(SELECTING_PARAMS & set(context.values))
+    is_past, has_dates = context.values.get("past", False), bool(calendar_months.DATE_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
     cards, total = [page.make_card(event) for event in found.records], found.page.total
     if hides_repeats and values.get(HIDE_SUBSEQUENT):
@@ -193,7 +192,7 @@ async def list_cards(
 
 
 def _lists_upcoming(context: OperationContext) -> bool:
-    return not context.values.get("past") and not SELECTING_PARAMS & set(context.values)
+    return not context.values.get("past") and not calendar_months.DATE_PARAMS & set(context.values)
 
 
 def _hide_default(page: PageContext) -> PageContext:

@@ -11,6 +11,7 @@ from kalends.calendar.access.caching import tags_for_event
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.operations.page_filters import resolve_filters
 from kalends.calendar.rules.record_types import Event
+from kalends.calendar.operations.site_feeds import FEED_PARAMS
 from kalends.core import errors
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import parse_id, read_params
@@ -48,6 +49,7 @@ SENT: Final = (
 TRY_LATER: Final = N_("Many people are asking for emails at the moment. Try again later.")
 RHYTHM_NAMES: Final = {"weekly": N_("Every week"), "daily": N_("Every day")}
 DEFAULT: Final = Rhythm(RHYTHMS[0], DEFAULT_WEEKDAY, DEFAULT_HOUR)
+FORM_PARAMS: Final = (*LIST_PARAMS, *[row for row in FEED_PARAMS if row.name == "include"])
 MAX_EXAMPLE: Final = 20_000  # characters
 
 
@@ -104,8 +106,8 @@ async def show_follow_form(request: PageRequest, context: OperationContext, _: d
 
 def _find_ids(page: PageContext) -> Sequence[int] | None:
     """Return the events that the form is about; None for a list."""
-    given = {name for name, _ in page.links.stable_filters}
-    return page.context.values["include"] if given == {"include"} else None
+    ids: Sequence[int] | None = page.context.values.get("include")
+    return ids
 
 
 async def _find_events(context: OperationContext, ids: Sequence[int]) -> list[Event]:
@@ -140,7 +142,7 @@ async def handle_follow(request: PageRequest) -> Response:
     """Store an unconfirmed follow and send an email, whatever the address is."""
     form = await read_form(request) or {}
     filled = {name: value for name, value in form.items() if value not in ("", [""])}
-    values = read_params(LIST_PARAMS, filled)
+    values = read_params(FORM_PARAMS, filled)
     typed = read_text(form, "email")
     email, problem = read_email_field(typed, read_ascii_email)
     async with visit_form(FormVisit, request, attrgetter("follow_by_email"), writing=True) as visit:
@@ -175,4 +177,4 @@ def read_form_rhythm(form: Mapping[str, Any]) -> Rhythm | None:
     return Rhythm(name, weekday or 1, hour or 0)
 
 
-ROUTES: Final = (PageRoute(FOLLOW_PATH, show_follow_form, LIST_PARAMS, accepts_post=True, handle=handle_follow),)
+ROUTES: Final = (PageRoute(FOLLOW_PATH, show_follow_form, FORM_PARAMS, accepts_post=True, handle=handle_follow),)
