@@ -120,7 +120,8 @@ def _import(stand: DeliveryStand, is_done: threading.Event) -> None:
             for number in rng.sample(range(60), 40)
         ]
         path.write_text("\n".join(("uid,title,start_date", *rows)))
-        result = run_command(stand.database_url, "import", "run", str(path), "--apply", "--confirm", "--status", "publish")
+        options = ("--apply", "--confirm", "--status", "publish")
+        result = run_command(stand.database_url, "import", "run", str(path), *options)
         assert result.exit_code == 0, result.output
         is_done.wait(3)
 

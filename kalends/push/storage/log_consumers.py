@@ -91,7 +91,8 @@ async def advance(
     """
     update = Sql(
         "UPDATE log_consumers SET cursor = ?, position = ?, waits = ?, "
-        "not_before = coalesce(?::timestamptz, '-infinity'), due_at = CASE WHEN due_at IS NOT DISTINCT FROM ?::timestamptz THEN ?::timestamptz ELSE due_at END",
+        "not_before = coalesce(?::timestamptz, '-infinity'), "
+        "due_at = CASE WHEN due_at IS NOT DISTINCT FROM ?::timestamptz THEN ?::timestamptz ELSE due_at END",
         *(cursor, position, waits, not_before, former_due_at, due_at),
     )
     await _update(tx, lease, update + Sql(", lease = NULL, lease_until = NULL WHERE" if release else "WHERE"))
