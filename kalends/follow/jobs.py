@@ -26,7 +26,7 @@ from kalends.follow.mails.rendering_cache import (
     Rendering,
     RenderingCache,
 )
-from kalends.follow.operations.event_follows import encode_told
+from kalends.follow.operations.event_follows import encode_known
 from kalends.follow.operations.followings import read_rhythm
 from kalends.follow.rules.event_alerts import ALERT_INTERVAL
 from kalends.follow.rules.follow_limits import (
@@ -232,7 +232,7 @@ class DigestSender:
         decision = rendering.decision
         if decision is not None:
             alerted: Columns = {"alerted_at": self.read_now()} if decision.kinds else {}
-            return {"next_at": decision.next_at, "told": encode_told(decision.told), **alerted}
+            return {"next_at": decision.next_at, "known": encode_known(decision.known), **alerted}
         return {"next_at": self._find_next(row), "since": rendering.revision}
 
     def _find_next(self, row: Row) -> datetime:
@@ -313,7 +313,7 @@ class DigestSender:
 
 def _make_key(row: Row) -> MailKey:
     if row["query"] is None:
-        return EventKey(row["site_id"], row["event_id"], row["language"], row["told"], row["next_at"])
+        return EventKey(row["site_id"], row["event_id"], row["language"], row["known"], row["next_at"])
     slot = find_slot(read_rhythm(row), row["next_at"], row["timezone"])
     return DigestKey(row["site_id"], row["query"], row["language"], slot, row["since"])
 
@@ -328,7 +328,7 @@ def _name_purpose(key: MailKey, rendering: Rendering) -> str:
     """Return what a repeated email has in common with the first one: the slot, or what the person knows then."""
     if isinstance(key, DigestKey):
         return key.slot.begin.isoformat()
-    return encode_told(rendering.decision.told) if rendering.decision is not None else ""
+    return encode_known(rendering.decision.known) if rendering.decision is not None else ""
 
 
 async def _write(tx: Transaction, marks: list[Mark]) -> None:

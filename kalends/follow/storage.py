@@ -14,7 +14,7 @@ Columns = Mapping[LiteralString, object]
 
 FOLLOW_COLUMNS: Final[LiteralString] = (
     "f.id::text AS id, f.follower_id::text AS follower_id, f.query, f.event_id, f.rhythm, f.weekday, f.hour, "
-    "f.since, f.told::text AS told, f.confirmed_at, f.paused, f.next_at, f.alerted_at, f.created_at"
+    "f.since, f.known::text AS known, f.confirmed_at, f.paused, f.next_at, f.alerted_at, f.created_at"
 )
 FOLLOWER_COLUMNS: Final[LiteralString] = (
     "p.id::text AS id, p.email, p.key, p.language, p.refusals, p.refusal_code, p.suppressed_at"
@@ -169,7 +169,7 @@ async def has_event_follows(tx: Transaction) -> bool:
 
 
 async def remove_past_events(tx: Transaction, ended_by: datetime) -> None:
-    """Delete follows of events that ended some time ago or are deleted, once nothing more is to be told."""
+    """Delete follows of events that ended some time ago or are deleted, once nothing more is to be sent."""
     query = """DELETE FROM follows f WHERE f.site_id = ? AND f.event_id IS NOT NULL AND f.next_at IS NULL
         AND f.confirmed_at IS NOT NULL AND NOT EXISTS (SELECT FROM events e WHERE e.site_id = f.site_id
             AND e.id = f.event_id AND e.end_utc > ?)"""
@@ -182,7 +182,7 @@ async def remove_past_events(tx: Transaction, ended_by: datetime) -> None:
 async def find_due(database: Database, cutoff: datetime, limit: int) -> list[Record]:
     columns: LiteralString = (
         "site_id, timezone, id::text AS id, follower_id::text AS follower_id, email, language, query, event_id, "
-        "rhythm, weekday, hour, since, told::text AS told, alerted_at, next_at"
+        "rhythm, weekday, hour, since, known::text AS known, alerted_at, next_at"
     )
     return await database.fetch_unscoped(Sql("SELECT " + columns + " FROM due_follows(?, ?)", cutoff, limit))
 

@@ -83,7 +83,7 @@ class UrlBuilder:
 
     def follow(self) -> str:
         """Return the path of the form for getting this list by email."""
-        return replace(self, frame=None, filters=self.stable_filters).url("/follow/")
+        return self._list_path("/follow/")
 
     def with_filters(self, pairs: Iterable[tuple[str, str]]) -> "UrlBuilder":
         filters = tuple(pairs)
@@ -99,8 +99,11 @@ class UrlBuilder:
 
     def display(self) -> str:
         """Return the path of the hall display with the events of this list."""
+        return self._list_path(DISPLAY)
+
+    def _list_path(self, path: str) -> str:
         pairs = [*self.stable_filters, ("lang", self.language)] if self.language else self.stable_filters
-        return DISPLAY + (f"?{urlencode(pairs)}" if pairs else "")
+        return path + (f"?{urlencode(pairs)}" if pairs else "")
 
     def subscriptions(self) -> dict[str, str]:
         url = self.base_url + self.feed("ics")

@@ -310,7 +310,7 @@ FEEDS: Final = (
     PageRoute(r"/robots\.txt", show_robots, is_page=False),
 )
 CALENDARS: Final = (
-    _route(r"/(?:events/(?:list/|map/|search/)?)?", show_list_calendar),
+    _route(r"/(?:events/(?:list/|map/|search/|mine/)?)?", show_list_calendar),
     _route(rf"/events/(?P<view>month)/(?:{MONTH}/)?", show_period_calendar),
     _route(rf"/events/(?P<view>week|weekend|day)/(?:{DAY}/)?", show_period_calendar),
     _route(rf"/events/category/{PATH}/", show_record_calendar, CATEGORIES),

@@ -193,7 +193,7 @@ def test_no_page_ignores_the_parameter(app: RunningApp) -> None:
     The page with the code for embedding and forms have no events of their own.
     """
     examples = ("/", "/events/", "/events/month/", "/events/week/", "/events/weekend/", "/events/day/",
-                "/events/list/", "/events/map/", "/events/search/", "/event/market/", "/venue/hall/",
+                "/events/list/", "/events/map/", "/events/search/", "/events/mine/", "/event/market/", "/venue/hall/",
                 "/organizer/club/", "/events/category/music/", "/tag/winter/", "/series/yoga/")  # fmt: skip
     dates = {"start_date": "2050-01-04 19:30:00", "end_date": "2050-01-04 21:00:00"}
     SeriesClient(app.caller("editor")).create(rule="FREQ=WEEKLY;COUNT=3", **dates)

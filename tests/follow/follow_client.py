@@ -104,7 +104,7 @@ def add_people(app: RunningApp, number: int, *, due: bool = True) -> None:
 
 def find_follows(app: RunningApp) -> list[dict[str, Any]]:
     rows = app.sql(
-        """SELECT f.id::text, p.email, f.query, f.event_id, f.told::text, f.rhythm, f.weekday, f.hour, f.since,
+        """SELECT f.id::text, p.email, f.query, f.event_id, f.known::text, f.rhythm, f.weekday, f.hour, f.since,
                 f.confirmed_at, f.paused,
                 f.next_at, p.suppressed_at, p.refusals, p.refusal_code
             FROM follows f JOIN followers p ON p.site_id = f.site_id AND p.id = f.follower_id

@@ -22,7 +22,8 @@ EMBEDDED = ("/", "/events/", "/events/month/", "/events/month/2031-03/", "/event
 OTHERS = ("/events/search/", "/events/embed/", "/events/suggest.json", "/events.ics", "/events.rss", "/events.atom",
           "/events.json", "/event/concert.ics", "/series/yoga.ics", "/custom.0123456789ab.css", "/favicon.ico",
           "/robots.txt", "/sitemap.xml", "/sitemap/0.xml", "/sitemap/terms.xml", "/events/add/", "/events/add/sent/",
-          "/events/add/link/", "/events/add/similar.json", "/submission/a.b", "/submission/a.b/change")  # fmt: skip
+          "/events/add/link/", "/events/add/similar.json", "/submission/a.b", "/submission/a.b/change",
+          "/events/mine/", "/follow/", "/follow/a.b/", "/follow/end/a.b")  # fmt: skip
 NO_ROWS = ("/unknown/", "/console/", "/console/events", "/embed/events/", "/assets/site.css", "/events?ical=1",
            "/events/list/?ical=1", "/event/concert/?ical=1", "/event/concert/embed/")  # fmt: skip
 

@@ -45,7 +45,7 @@ class EventKey:
     site_id: int
     event_id: int
     language: str
-    told: str
+    known: str
     due_at: datetime
 
 
@@ -125,7 +125,7 @@ class RenderingCache:
             context = make_reader_context(tx, url)
             content: EventNews | DigestContent
             if isinstance(key, EventKey):
-                content = await read_event_news(context, key.event_id, key.told)
+                content = await read_event_news(context, key.event_id, key.known)
             else:
                 content = await read_digest(context, key.query, key.slot, key.since)
         self.number += 1

@@ -1,4 +1,4 @@
-"""Events that people follow: who is told after which change, and what an alert or a reminder says."""
+"""Events that people follow: who hears after which change, and what an alert or a reminder says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from kalends.calendar.storage.history_tables import list_changed_records
 from kalends.core.times import utc_now
 from kalends.follow import storage
 from kalends.follow.operations.digest_content import read_state
-from kalends.follow.rules.event_alerts import ALERT_DELAY, ALERT_INTERVAL, Decision, Told, decide
+from kalends.follow.rules.event_alerts import ALERT_DELAY, ALERT_INTERVAL, Decision, KnownState, decide
 from kalends.follow.rules.follow_limits import MAX_EVENTS
 from kalends.follow.rules.net_changes import EventState
 from kalends.push.storage import log_consumers
@@ -44,18 +44,18 @@ class EventNews:
     cache_tags: frozenset[str]
 
 
-async def read_event_news(context: OperationContext, event_id: int, told_text: str) -> EventNews:
+async def read_event_news(context: OperationContext, event_id: int, known_text: str) -> EventNews:
     tx = context.transaction
-    told = Told.from_columns(orjson.loads(told_text))
+    known = KnownState.from_columns(orjson.loads(known_text))
     row = await _find_row(tx, event_id)
     state = read_state(row) if row is not None else None
-    decision = decide(told, state, tx.now)
+    decision = decide(known, state, tx.now)
     events = await build_events(context, [row]) if row is not None and state is not None and state.is_listed else []
     sequences = await read_sequences(context, [event_id]) if decision.sends else {}
     tags = caching.tags_for_record(EVENTS, row) if row is not None else ()
     return EventNews(
         decision=decision,
-        former=told.state,
+        former=known.state,
         event=events[0] if events else None,
         uid=row["uid"] if row is not None else "",
         sequence=sequences.get(event_id, 0),
@@ -84,15 +84,15 @@ async def confirm_event(tx: Transaction, follow: Row, *, is_suppressed: bool) ->
     if row is None:
         await storage.remove_follow(tx, follow["id"])
         return
-    told = Told.first(read_state(row), tx.now)
-    next_at = None if is_suppressed else decide(told, told.state, tx.now).next_at
-    columns: storage.Columns = {"confirmed_at": tx.now, "next_at": next_at, "told": encode_told(told)}
+    known = KnownState.first(read_state(row), tx.now)
+    next_at = None if is_suppressed else decide(known, known.state, tx.now).next_at
+    columns: storage.Columns = {"confirmed_at": tx.now, "next_at": next_at, "known": encode_known(known)}
     await storage.change_follow(tx, follow["id"], columns)
     await log_consumers.add_consumer(tx, CONSUMER, tx.site.revision)
 
 
-def encode_told(told: Told) -> str:
-    return orjson.dumps(told.to_columns()).decode()
+def encode_known(known: KnownState) -> str:
+    return orjson.dumps(known.to_columns()).decode()
 
 
 async def _find_row(tx: Transaction, event_id: int) -> Row | None:

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from kalends.calendar.access.caching import tags_for_event
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.operations.page_filters import resolve_filters
-from kalends.calendar.rules.record_types import Event
 from kalends.calendar.operations.site_feeds import FEED_PARAMS
+from kalends.calendar.rules.record_types import Event
 from kalends.core import errors
 from kalends.core.messages import Message, gettext_noop as N_
 from kalends.core.params import parse_id, read_params
@@ -22,7 +22,7 @@ from kalends.follow.mails.message_bytes import FOLLOW_PATH
 from kalends.follow.operations import followings
 from kalends.follow.operations.digest_content import DigestContent, read_digest
 from kalends.follow.operations.event_follows import list_followable
-from kalends.follow.operations.followed_lists import make_query
+from kalends.follow.operations.list_queries import make_query
 from kalends.follow.rules.follow_limits import DEFAULT_HOUR, DEFAULT_WEEKDAY
 from kalends.follow.rules.slots import DAY, RHYTHMS, Rhythm, Slot
 from kalends.rendering.cards import read_title

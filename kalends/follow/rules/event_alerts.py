@@ -17,20 +17,20 @@ REMINDER_TIME: Final = time(17)  # on the day before, in the event's time zone
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KnownState:
     """What a person knows about an event. It has no title: after a withdrawal, nothing may name the event."""
 
     state: EventState
     is_reminded: bool  # nobody is reminded twice of the same start
 
     @classmethod
-    def first(cls, state: EventState, now: datetime) -> "Told":
+    def first(cls, state: EventState, now: datetime) -> "KnownState":
         """Return what a person knows who sees the event now."""
         reminder_at = find_reminder(state)
         return cls(state, is_reminded=reminder_at is not None and reminder_at <= now)
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Any]) -> "Told":
+    def from_columns(cls, columns: Mapping[str, Any]) -> "KnownState":
         return cls(EventState.from_columns(columns), columns["is_reminded"])
 
     def to_columns(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Told:
 class Decision:
     """What to send now, when to look again without a change, and what the person knows then."""
 
-    told: Told
+    known: KnownState
     next_at: datetime | None = None
     kinds: tuple[str, ...] = ()  # of changes; they make an alert
     is_reminder: bool = False
@@ -51,20 +51,20 @@ class Decision:
         return bool(self.kinds) or self.is_reminder
 
 
-def decide(told: Told, current: EventState | None, now: datetime) -> Decision:
+def decide(known: KnownState, current: EventState | None, now: datetime) -> Decision:
     """Compare what a person knows with the present state, which is None after a deletion."""
-    state = current if current is not None else replace(told.state, is_listed=False)
-    if is_over(told.state, now) and is_over(state, now):
-        return Decision(told)
-    if kinds := find_alert_kinds(told.state, state):
-        known = Told.first(state, now)
-        return Decision(known, None if known.is_reminded else find_reminder(state), kinds)
+    state = current if current is not None else replace(known.state, is_listed=False)
+    if is_over(known.state, now) and is_over(state, now):
+        return Decision(known)
+    if kinds := find_alert_kinds(known.state, state):
+        fresh = KnownState.first(state, now)
+        return Decision(fresh, None if fresh.is_reminded else find_reminder(state), kinds)
     reminder_at = find_reminder(state)
-    if reminder_at is None or told.is_reminded or now >= utc_of(state.start, state.timezone, state.folds[0]):
-        return Decision(told)
+    if reminder_at is None or known.is_reminded or now >= utc_of(state.start, state.timezone, state.folds[0]):
+        return Decision(known)
     if now < reminder_at:
-        return Decision(told, reminder_at)
-    return Decision(replace(told, is_reminded=True), is_reminder=True)
+        return Decision(known, reminder_at)
+    return Decision(replace(known, is_reminded=True), is_reminder=True)
 
 
 def find_alert_kinds(then: EventState, now: EventState) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from kalends.follow.rules.event_alerts import (
     ALERT_INTERVAL,
     WITHDRAWN,
     Decision,
-    Told,
+    KnownState,
     decide,
     find_alert_kinds,
     find_reminder,
@@ -30,18 +30,18 @@ REMINDER = datetime(2027, 6, 9, 15, tzinfo=UTC)  # 17:00 in Berlin
 SEQUENCES = scaled(100, 1_000)
 
 
-def told_of(state: EventState = STATE, *, is_reminded: bool = False) -> Told:
-    return Told(state, is_reminded)
+def known_from(state: EventState = STATE, *, is_reminded: bool = False) -> KnownState:
+    return KnownState(state, is_reminded)
 
 
 def test_nothing_is_due_before_the_reminder() -> None:
-    assert decide(told_of(), STATE, LONG_BEFORE) == Decision(told_of(), REMINDER)
+    assert decide(known_from(), STATE, LONG_BEFORE) == Decision(known_from(), REMINDER)
 
 
 def test_reminder_is_sent_once() -> None:
-    decision = decide(told_of(), STATE, REMINDER)
+    decision = decide(known_from(), STATE, REMINDER)
     assert (decision.is_reminder, decision.kinds, decision.next_at) == (True, (), None)
-    assert not decide(decision.told, STATE, REMINDER + timedelta(hours=1)).sends
+    assert not decide(decision.known, STATE, REMINDER + timedelta(hours=1)).sends
 
 
 @pytest.mark.parametrize(
@@ -51,16 +51,16 @@ def test_reminder_is_sent_once() -> None:
 )
 def test_no_reminder_of_what_does_not_take_place(state: EventState) -> None:
     assert find_reminder(state) is None
-    assert decide(told_of(state), state, REMINDER) == Decision(told_of(state))
+    assert decide(known_from(state), state, REMINDER) == Decision(known_from(state))
 
 
 def test_no_reminder_after_the_start() -> None:
-    assert not decide(told_of(), STATE, datetime(2027, 6, 10, 18, tzinfo=UTC)).sends
+    assert not decide(known_from(), STATE, datetime(2027, 6, 10, 18, tzinfo=UTC)).sends
 
 
 def test_a_follow_after_the_reminder_gets_none() -> None:
-    told = Told.first(STATE, REMINDER + timedelta(minutes=1))
-    assert not decide(told, STATE, REMINDER + timedelta(minutes=2)).sends
+    known = KnownState.first(STATE, REMINDER + timedelta(minutes=1))
+    assert not decide(known, STATE, REMINDER + timedelta(minutes=2)).sends
 
 
 @pytest.mark.parametrize(
@@ -77,20 +77,20 @@ def test_a_follow_after_the_reminder_gets_none() -> None:
 )
 def test_changes_make_an_alert(changes: dict[str, object], kinds: tuple[str, ...]) -> None:
     state = replace(STATE, **changes)
-    decision = decide(told_of(), state, LONG_BEFORE)
+    decision = decide(known_from(), state, LONG_BEFORE)
     assert decision.kinds == kinds
     if kinds:
-        assert decision.told.state == state
+        assert decision.known.state == state
 
 
 def test_deleted_event_is_withdrawn() -> None:
-    decision = decide(told_of(), None, LONG_BEFORE)
-    assert (decision.kinds, decision.next_at, decision.told.state.is_listed) == ((WITHDRAWN,), None, False)
-    assert not decide(decision.told, None, LONG_BEFORE).sends
+    decision = decide(known_from(), None, LONG_BEFORE)
+    assert (decision.kinds, decision.next_at, decision.known.state.is_listed) == ((WITHDRAWN,), None, False)
+    assert not decide(decision.known, None, LONG_BEFORE).sends
 
 
 def test_event_that_returns_takes_place_after_all() -> None:
-    withdrawn = told_of(replace(STATE, is_listed=False))
+    withdrawn = known_from(replace(STATE, is_listed=False))
     assert decide(withdrawn, STATE, LONG_BEFORE).kinds == (CONFIRMED,)
     moved = replace(STATE, start=START + timedelta(hours=1))
     assert decide(withdrawn, moved, LONG_BEFORE).kinds == (CONFIRMED, NEW_TIME)
@@ -98,25 +98,25 @@ def test_event_that_returns_takes_place_after_all() -> None:
 
 def test_alert_on_the_last_day_replaces_the_reminder() -> None:
     moved = replace(STATE, start=START + timedelta(hours=1))
-    decision = decide(told_of(), moved, REMINDER)
+    decision = decide(known_from(), moved, REMINDER)
     assert (decision.kinds, decision.is_reminder, decision.next_at) == ((NEW_TIME,), False, None)
-    assert not decide(decision.told, moved, REMINDER + timedelta(hours=1)).sends
+    assert not decide(decision.known, moved, REMINDER + timedelta(hours=1)).sends
 
 
 def test_past_event_is_left_alone() -> None:
-    assert not decide(told_of(), replace(STATE, status=CANCELLED), datetime(2027, 6, 12, tzinfo=UTC)).sends
+    assert not decide(known_from(), replace(STATE, status=CANCELLED), datetime(2027, 6, 12, tzinfo=UTC)).sends
 
 
 def test_columns_round_trip() -> None:
-    for told in (told_of(), told_of(replace(STATE, is_listed=False, is_protected=True), is_reminded=True)):
-        assert Told.from_columns(told.to_columns()) == told
+    for known in (known_from(), known_from(replace(STATE, is_listed=False, is_protected=True), is_reminded=True)):
+        assert KnownState.from_columns(known.to_columns()) == known
 
 
 @dataclass
 class Follow:
     """One person and one event: what the planner and the sender store, and what was sent when."""
 
-    told: Told
+    known: KnownState
     next_at: datetime | None
     alerted_at: datetime | None = None
     alerts: list[datetime] = field(default_factory=list[datetime])
@@ -130,13 +130,13 @@ class Follow:
         self.next_at = due if self.next_at is None else min(self.next_at, due)
 
     def send(self, state: EventState | None, now: datetime) -> None:
-        decision = decide(self.told, state, now)
+        decision = decide(self.known, state, now)
         if decision.kinds and self.alerted_at is not None and now < self.alerted_at + ALERT_INTERVAL:
             self.next_at = self.alerted_at + ALERT_INTERVAL
             return
         if decision.kinds:
-            present = state or replace(self.told.state, is_listed=False)
-            assert find_alert_kinds(self.told.state, present), "an alert without a change"
+            present = state or replace(self.known.state, is_listed=False)
+            assert find_alert_kinds(self.known.state, present), "an alert without a change"
             self.alerted_at = now
             self.alerts.append(now)
         elif decision.is_reminder:
@@ -144,7 +144,7 @@ class Follow:
             assert state.is_listed
             assert state.status not in (CANCELLED, POSTPONED)
             self.reminders.append(state)
-        self.told, self.next_at = decision.told, decision.next_at
+        self.known, self.next_at = decision.known, decision.next_at
 
 
 def edit(state: EventState | None, rng: Random) -> EventState | None:
@@ -180,7 +180,7 @@ def test_random_edits(seed: int) -> None:
     for _ in range(SEQUENCES):
         state: EventState | None = STATE
         began = datetime(2027, 6, 8, 8, tzinfo=UTC)
-        first = Told.first(STATE, began)
+        first = KnownState.first(STATE, began)
         follow = Follow(first, decide(first, STATE, began).next_at)
         now = began
         for moment in list_moments(rng):
@@ -192,9 +192,9 @@ def test_random_edits(seed: int) -> None:
         while follow.next_at is not None:
             now = max(now, follow.next_at)
             follow.send(state, now)
-        present = state or replace(follow.told.state, is_listed=False)
-        is_known = not find_alert_kinds(follow.told.state, present)
-        assert is_known or (is_over(follow.told.state, now) and is_over(present, now)), "a missing alert"
+        present = state or replace(follow.known.state, is_listed=False)
+        is_known = not find_alert_kinds(follow.known.state, present)
+        assert is_known or (is_over(follow.known.state, now) and is_over(present, now)), "a missing alert"
         gaps = [later - earlier for earlier, later in zip(follow.alerts, follow.alerts[1:], strict=False)]
         assert all(gap >= ALERT_INTERVAL for gap in gaps)
         assert len({each.start for each in follow.reminders}) == len(follow.reminders)

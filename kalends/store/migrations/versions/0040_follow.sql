@@ -24,7 +24,7 @@ CREATE INDEX IF NOT EXISTS followers_suppressed ON followers (suppressed_at) WHE
 COMMENT ON INDEX followers_email IS 'one person per address';
 COMMENT ON INDEX followers_suppressed IS 'worker: addresses to forget, of all sites';
 
--- A list or an event that a person follows. Nothing refers to events, because a deletion is told as well.
+-- A list or an event that a person follows. Nothing refers to events, because a deletion is announced as well.
 CREATE TABLE IF NOT EXISTS follows (
     site_id      bigint NOT NULL,
     id           uuid NOT NULL,
@@ -38,8 +38,8 @@ CREATE TABLE IF NOT EXISTS follows (
     hour         smallint NOT NULL DEFAULT 8 CHECK (hour BETWEEN 0 AND 23),
     -- The revision of the last email; null: there was none.
     since        bigint,
-    -- What the person was last told about the event.
-    told         jsonb,
+    -- What the person knows about the event.
+    known         jsonb,
     confirmed_at timestamptz,
     paused       boolean NOT NULL DEFAULT false,
     -- When an email is due; null: unconfirmed, paused or suppressed.
@@ -78,14 +78,14 @@ CREATE TABLE IF NOT EXISTS mail_days (
 -- runs every ten seconds, and planning would read more than the statement. The planner must know the inner limits.
 CREATE OR REPLACE FUNCTION due_follows(cutoff timestamptz, most integer) RETURNS TABLE (
     site_id bigint, timezone text, id uuid, follower_id uuid, email text, language text, query text, event_id bigint,
-    rhythm text, weekday smallint, hour smallint, since bigint, told jsonb, alerted_at timestamptz, next_at timestamptz
+    rhythm text, weekday smallint, hour smallint, since bigint, known jsonb, alerted_at timestamptz, next_at timestamptz
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
     SELECT d.site_id, s.timezone, d.id, d.follower_id, p.email, p.language, d.query, d.event_id, d.rhythm, d.weekday,
-        d.hour, d.since, d.told, d.alerted_at, d.next_at
+        d.hour, d.since, d.known, d.alerted_at, d.next_at
     FROM (
         (SELECT f.*, 1 AS part FROM follows f
             WHERE f.next_at IS NOT NULL AND f.event_id IS NOT NULL AND f.next_at <= cutoff
