@@ -25,7 +25,7 @@ from kalends.follow.mails.digest_model import DigestModel, Reader, describe_filt
 from kalends.follow.operations import followings
 from kalends.follow.operations.digest_content import read_digest
 from kalends.follow.operations.event_follows import find_public_event
-from kalends.follow.operations.list_queries import make_query, read_query
+from kalends.follow.operations.followed_queries import make_query, read_query
 from kalends.follow.rules.follow_limits import MIN_SHOWN, SHOWN_DAYS
 from kalends.follow.rules.slots import Slot
 from kalends.store.database import Transaction

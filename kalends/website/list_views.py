@@ -49,6 +49,7 @@ from kalends.website.word_filters import LABELS as WORD_LABELS, apply_words, fin
 
 DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
+MAX_RESULTS: Final = 8  # of a search, beside the filters
 MAX_TOWNS: Final = 50
 # Searches near a town or venue of the site. Only pages accept this parameter.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
@@ -122,7 +123,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
     page, split = apply_words(make_page_context(page_request, context))
     context = page.context
     # The form's choices also count against the page's size budget.
-    max_cards, budget = MAX_CARDS // 2, MAX_RESULTS_BYTES
+    max_cards, budget = MAX_RESULTS, MAX_RESULTS_BYTES
     card_list = await list_cards(
         page, context, "/events/search/", max_cards=max_cards, budget=budget, hides_repeats=True
     )

@@ -21,7 +21,7 @@ from kalends.website.list_views import list_cards, make_chips, make_list_values
 from kalends.website.models.page_parts import take_fitting
 from kalends.website.pages import MapPage, Place
 
-MAX_CARDS: Final = 20
+MAX_CARDS: Final = 18
 MAX_PLACES: Final = 24
 MAX_NAME: Final = 60
 MAX_PLACES_BYTES: Final = 3_000  # part of the size budget of the page (models/page_parts.py)

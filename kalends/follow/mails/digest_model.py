@@ -11,7 +11,7 @@ from kalends.calendar.rules.record_types import CANCELLED, MOVED_ONLINE, POSTPON
 from kalends.core.messages import find_language, gettext_noop as N_, translator
 from kalends.core.times import local_of
 from kalends.follow.operations.digest_content import Change, DigestContent
-from kalends.follow.operations.list_queries import list_names
+from kalends.follow.operations.followed_queries import list_names
 from kalends.follow.rules.net_changes import CONFIRMED, NEW_PLACE, NEW_TIME, EventState
 from kalends.follow.rules.slots import Slot
 from kalends.rendering.cards import (

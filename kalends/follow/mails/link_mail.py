@@ -12,8 +12,8 @@ from kalends.follow import storage
 from kalends.follow.mails.digest_model import Reader
 from kalends.follow.mails.message_bytes import make_manage_url
 from kalends.follow.operations.event_follows import list_followable
+from kalends.follow.operations.followed_queries import list_names, read_query
 from kalends.follow.operations.followings import is_waiting_event, make_reader_context
-from kalends.follow.operations.list_queries import list_names, read_query
 from kalends.rendering.cards import read_title, shorten
 from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase

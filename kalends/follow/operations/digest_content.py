@@ -16,7 +16,7 @@ from kalends.calendar.operations.site_feeds import find_withdrawn
 from kalends.calendar.rules.record_types import SCHEDULED, Event
 from kalends.calendar.storage.history_tables import list_edits_of_records
 from kalends.core.times import DateTimeInput
-from kalends.follow.operations.list_queries import read_query
+from kalends.follow.operations.followed_queries import read_query
 from kalends.follow.rules.net_changes import EventState, find_kinds, group_changes, make_group_key, rewind
 from kalends.follow.rules.slots import Slot
 from kalends.store import Row

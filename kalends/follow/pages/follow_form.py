@@ -22,7 +22,7 @@ from kalends.follow.mails.message_bytes import FOLLOW_PATH
 from kalends.follow.operations import followings
 from kalends.follow.operations.digest_content import DigestContent, read_digest
 from kalends.follow.operations.event_follows import list_followable
-from kalends.follow.operations.list_queries import make_query
+from kalends.follow.operations.followed_queries import make_query
 from kalends.follow.rules.follow_limits import DEFAULT_HOUR, DEFAULT_WEEKDAY
 from kalends.follow.rules.slots import DAY, RHYTHMS, Rhythm, Slot
 from kalends.rendering.cards import read_title

@@ -16,7 +16,7 @@ from kalends.follow.mails.digest_model import describe_filters
 from kalends.follow.mails.message_bytes import END_PATH, FOLLOW_PATH
 from kalends.follow.operations import followings
 from kalends.follow.operations.event_follows import find_public_event
-from kalends.follow.operations.list_queries import read_query
+from kalends.follow.operations.followed_queries import read_query
 from kalends.follow.pages.follow_form import RhythmChoices, read_form_rhythm
 from kalends.follow.rules.follow_tokens import mask_email, read_end_token, read_manage_token
 from kalends.follow.rules.slots import Rhythm

@@ -155,12 +155,12 @@ class Highlights:
 
 # The budget that remains for events after styles, scripts and the page layout.
 MAX_CARDS_BYTES: Final = 26_000
-MAX_RESULTS_BYTES: Final = 17_500  # for search results, because the filters also count against the page's budget
+MAX_RESULTS_BYTES: Final = 13_500  # for search results, because the filters also count against the page's budget
 MAX_ENTRIES_BYTES: Final = 19_500
 MAX_WEEK_BYTES: Final = 13_000  # a week has more styles and scripts than a month
 MAX_FEATURED_BYTES: Final = 5_000
 # Bytes of markup per card, image, entry, bar, free place, link or tile, without the text.
-CARD_BYTES: Final = 615
+CARD_BYTES: Final = 635
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
 BAR_BYTES: Final = 130

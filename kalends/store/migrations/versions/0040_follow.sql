@@ -80,7 +80,7 @@ CREATE OR REPLACE FUNCTION due_follows(cutoff timestamptz, most integer) RETURNS
     site_id bigint, timezone text, id uuid, follower_id uuid, email text, language text, query text, event_id bigint,
     rhythm text, weekday smallint, hour smallint, since bigint, known jsonb, alerted_at timestamptz, next_at timestamptz
 )
-LANGUAGE plpgsql STABLE SECURITY DEFINER AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
