@@ -128,11 +128,12 @@ async def _offer_link(visit: FormVisit, follower: Row, *, is_sent: bool) -> Resp
 async def _show(visit: FormVisit, follower: Row) -> Response:
     locale, zone = visit.page.locale, visit.tx.site.timezone
     suppressed, rows = follower["suppressed_at"], await storage.list_follows(visit.tx, follower["id"])
+    language: str = follower["language"]
     model = ManagePage(
         title=locale.text(HEADING),
         action=visit.request.with_query(visit.request.path),
         masked_email=mask_email(follower["email"]),
-        language_name=LANGUAGES.get(follower["language"], follower["language"]),
+        language_name=LANGUAGES.get(language) or language,
         suppressed=locale.day(local_of(suppressed, zone).date()) if suppressed is not None else "",
         refusal_code=follower["refusal_code"],
         follows=[await _describe(visit, row) for row in rows],
