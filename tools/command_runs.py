@@ -49,6 +49,7 @@ RUNS: Final = (
     # Records and accounts.
     CommandRun("seed", "--events 20 --venues 3", output="Created 20 events", needs_owner=True),
     CommandRun("history", "venue 1", output="create"),
+    CommandRun("follower forget", "nobody@example.org", output="no data of nobody@example.org"),
     CommandRun("user add", "carol --role administrator", output="Added carol"),
     CommandRun("user link", "carol", output="/console/"),
     CommandRun("user list", output="carol"),

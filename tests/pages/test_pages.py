@@ -378,7 +378,7 @@ def test_content_security_policy_forbids_inline_and_third_party(app: RunningApp)
 def test_assets_are_immutable_and_versioned(app: RunningApp) -> None:
     page = get_page(app, "/events/list/")
     names = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page)
-    assert len(names) == 5
+    assert len(names) == 6
     for name in names:
         status, headers, body = app.raw("GET", name)
         assert (status, headers["cache-control"]) == (200, "public, max-age=31536000, immutable")

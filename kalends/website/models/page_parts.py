@@ -156,7 +156,7 @@ class Highlights:
 # The budget that remains for events after styles, scripts and the page layout.
 MAX_CARDS_BYTES: Final = 26_000
 MAX_RESULTS_BYTES: Final = 13_500  # for search results, because the filters also count against the page's budget
-MAX_ENTRIES_BYTES: Final = 19_500
+MAX_ENTRIES_BYTES: Final = 18_800
 MAX_WEEK_BYTES: Final = 13_000  # a week has more styles and scripts than a month
 MAX_FEATURED_BYTES: Final = 5_000
 # Bytes of markup per card, image, entry, bar, free place, link or tile, without the text.
