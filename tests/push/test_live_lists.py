@@ -213,11 +213,11 @@ def test_rights_are_checked_at_each_evaluation(stage: Stage) -> None:
         assert client.status == 401
 
 
-def test_stream_ends_when_the_record_of_its_filter_is_withdrawn(stage: Stage) -> None:
+def test_stream_ends_when_the_record_of_its_filter_is_gone(stage: Stage) -> None:
     event = stage.add_event("Withdrawn", organizer={"organizer": "Choir"})
     with stage.follow(f"{API}/organizers?event={event['id']}") as client:
-        follow_copy(client)
-        stage.write("PATCH", f"events/{event['id']}", status="draft")
+        follow_copy(client, "organizers")
+        stage.write("DELETE", f"events/{event['id']}?force=true")
         message = client.next()
         assert message is not None
         assert (message.event, message.data["data"]["status"]) == ("end", 400)
