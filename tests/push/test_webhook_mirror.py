@@ -106,8 +106,9 @@ class SeriesWriter(Writer):
         path = f"{EXTENSION_PATH}/{kind}/{self._random_id(kind)}"
         history = self.client.get(f"{path}/history")
         if history.status_code == 200 and (entries := history.json()["history"]):
-            body = {"revision": self.rng.choice(entries)["revision"], "force": True}
-            self._request("POST", f"{path}/restore", body if kind == "series" else {"revision": body["revision"]})
+            force = {"force": True} if kind == "series" else {}
+            body = {"revision": self.rng.choice(entries)["revision"], **force}
+            self._request("POST", f"{path}/restore", body)
 
 
 def _import(stand: DeliveryStand, is_done: threading.Event) -> None:
