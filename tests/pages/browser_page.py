@@ -82,6 +82,7 @@ def embed(page: Page, address: str, view: str) -> None:
 
 def find_violations(page: Page) -> list[str]:
     """Return the violations that axe finds, one line per rule with its first element."""
+    page.wait_for_load_state()  # Elements can be visible before the styles have arrived.
     page.evaluate(AXE_SCRIPT.read_text())
     # WCAG 2.2 requires a minimum target size; axe checks it only on request.
     result = page.evaluate("axe.run({resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})")

@@ -1,7 +1,7 @@
 """A site with a server, a worker and a receiver of its webhooks, all of them real processes and sockets."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,10 @@ class DeliveryStand:
             row["args"]
             for row in self.sql("SELECT args FROM procrastinate_jobs WHERE task_name = %s ORDER BY id", task)
         ]
+
+
+# Opens a stand with these settings.
+OpenStand = Callable[..., AbstractContextManager[DeliveryStand]]
 
 
 @contextmanager

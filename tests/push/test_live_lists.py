@@ -213,11 +213,16 @@ def test_rights_are_checked_at_each_evaluation(stage: Stage) -> None:
         assert client.status == 401
 
 
-def test_stream_ends_when_the_record_of_its_filter_is_withdrawn(stage: Stage) -> None:
+def test_stream_ends_when_the_record_of_its_filter_is_gone(stage: Stage) -> None:
     event = stage.add_event("Withdrawn", organizer={"organizer": "Choir"})
     with stage.follow(f"{API}/organizers?event={event['id']}") as client:
-        follow_copy(client)
-        stage.write("PATCH", f"events/{event['id']}", status="draft")
+        copy = follow_copy(client, "organizers")
+        stage.write("DELETE", f"events/{event['id']}")
+        apply_next(copy, client)
+        assert copy.records == []
+        with psycopg.connect(stage.database_url, autocommit=True) as connection:  # as if the trash were emptied
+            connection.execute("DELETE FROM events WHERE id = %s", [event["id"]])
+        stage.add_event("Raises the revision", organizer={"organizer": "Band"})
         message = client.next()
         assert message is not None
         assert (message.event, message.data["data"]["status"]) == ("end", 400)

@@ -1,5 +1,6 @@
 """A copy from webhooks alone equals a full sync, although deliveries fail and workers are killed."""
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +9,8 @@ from typing import Any
 
 import httpx
 
+from kalends.store.database import Database, Options
+from kalends.worker import empty_old_trash
 from tests.api.running_app import API_PATH, expect_json
 from tests.api.sample_records import DATES
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
@@ -74,11 +77,11 @@ def _write_and_kill(stand: DeliveryStand, endpoint: Endpoint) -> int:
 
 
 class SeriesWriter(Writer):
-    """Also edits series, undoes changes of events and series, and deletes for good."""
+    """Also edits series, and undoes changes of events and series."""
 
     def __init__(self, client: httpx.Client, known: KnownRecords, seed: int) -> None:
         super().__init__(client, known, seed)
-        more = {self.create_series: 1, self.edit_series: 4, self.undo: 4, self.discard: 2}
+        more = {self.create_series: 1, self.edit_series: 4, self.undo: 4}
         self._actions += list(more)
         self._weights += list(more.values())
 
@@ -103,16 +106,13 @@ class SeriesWriter(Writer):
         path = f"{EXTENSION_PATH}/{kind}/{self._random_id(kind)}"
         history = self.client.get(f"{path}/history")
         if history.status_code == 200 and (entries := history.json()["history"]):
-            body = {"revision": self.rng.choice(entries)["revision"], "force": True}
-            self._request("POST", f"{path}/restore", body if kind == "series" else {"revision": body["revision"]})
-
-    def discard(self) -> None:
-        kind = self.rng.choice(("events", "venues", "organizers"))
-        self._request("DELETE", f"{API_PATH}/{kind}/{self._random_id(kind)}?force=true")
+            force = {"force": True} if kind == "series" else {}
+            body = {"revision": self.rng.choice(entries)["revision"], **force}
+            self._request("POST", f"{path}/restore", body)
 
 
 def _import(stand: DeliveryStand, is_done: threading.Event) -> None:
-    """Import a file again and again, each time with other titles and other events."""
+    """Import a file again and again, each time with other titles and other events, and empty the trash."""
     path, rng = stand.log.with_name("events.csv"), Random(7)
     while not is_done.is_set():
         rows = [
@@ -123,7 +123,16 @@ def _import(stand: DeliveryStand, is_done: threading.Event) -> None:
         options = ("--apply", "--confirm", "--status", "publish")
         result = run_command(stand.database_url, "import", "run", str(path), *options)
         assert result.exit_code == 0, result.output
+        asyncio.run(_empty_trash(stand.database_url))
         is_done.wait(3)
+
+
+async def _empty_trash(url: str) -> None:
+    database = await Database.open(Options(url=url))
+    try:
+        await empty_old_trash(database, 0)
+    finally:
+        await database.close()
 
 
 def _write(writer: Writer, count: int) -> None:

@@ -1,17 +1,11 @@
 """Endpoints that fail: the mark at once, notices after a day and at the end. Time passes in the database."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from tests.api.running_app import User
-from tests.conftest import replace_database, temporary_database
 from tests.console.smtp_server import run_smtp_server
 from tests.lifecycle.processes import wait_until
-from tests.push.delivery_stand import DeliveryStand, Endpoint, open_stand
+from tests.push.delivery_stand import DeliveryStand, Endpoint, OpenStand
 from tests.push.webhook_receiver import OK, Answer
-from tests.servers import Server
 
 TASK = "send_webhook_notice"
 
@@ -103,28 +97,15 @@ def test_endpoint_that_is_gone_sends_one_notice(stand: DeliveryStand, endpoint: 
     assert _read_notices(stand, endpoint) == ["gone"]
 
 
-def test_notice_arrives_at_the_owner(
-    postgres_url: str,
-    user_template: tuple[str, dict[str, User]],
-    start_server: Callable[..., Server],
-    tmp_path: Path,
-) -> None:
-    template, users = user_template
+def test_notice_arrives_at_the_owner(open_new_stand: OpenStand) -> None:
     with (
-        temporary_database(postgres_url, template=template) as name,
         run_smtp_server() as smtp,
-        open_stand(
-            replace_database(postgres_url, name),
-            users,
-            start_server,
-            tmp_path / "worker.log",
-            {"KALENDS_SMTP_URL": smtp.url, "KALENDS_EMAIL_FROM": "calendar@example.org"},
-        ) as stand,
+        open_new_stand({"KALENDS_SMTP_URL": smtp.url, "KALENDS_EMAIL_FROM": "calendar@example.org"}) as stand,
     ):
         stand.sql("UPDATE users SET email = login || '@example.org'")
         stand.start_worker()
         endpoint = stand.add_endpoint(lambda _: Answer(410))
         stand.create(title="Gone")
         wait_until(lambda: bool(smtp.messages), 30)
-        assert smtp.recipients == [[f"{users['administrator'].login}@example.org"]]
+        assert smtp.recipients == [[f"{stand.users['administrator'].login}@example.org"]]
         assert f"{stand.server.base_url}/console/settings/webhooks/{endpoint.id}" in smtp.messages[0].get_content()

@@ -1,20 +1,16 @@
 """Once shown, the secret of an endpoint is nowhere: not in logs, traces, archives, messages, responses or tables."""
 
 import zipfile
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tests.api.running_app import User
-from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.processes import run_command
 from tests.monitoring.trace_collector import run_collector
-from tests.push.delivery_stand import WEBHOOKS, DeliveryStand, open_stand
+from tests.push.delivery_stand import WEBHOOKS, DeliveryStand, OpenStand
 from tests.push.webhook_receiver import Received
-from tests.servers import Server
 
 
 def verifies(secret: str, message: Received) -> bool:
@@ -36,21 +32,8 @@ def dump_tables(database_url: str) -> str:
     return "\n".join(str(row) for table in rows for row in table)
 
 
-def test_secret_is_nowhere_after_it_was_shown(
-    postgres_url: str,
-    user_template: tuple[str, dict[str, User]],
-    start_server: Callable[..., Server],
-    tmp_path: Path,
-) -> None:
-    template, users = user_template
-    log = tmp_path / "worker.log"
-    with (
-        run_collector() as traces,
-        temporary_database(postgres_url, template=template) as name,
-        open_stand(
-            replace_database(postgres_url, name), users, start_server, log, {"KALENDS_TRACES_URL": traces.url}
-        ) as stand,
-    ):
+def test_secret_is_nowhere_after_it_was_shown(open_new_stand: OpenStand, tmp_path: Path) -> None:
+    with run_collector() as traces, open_new_stand({"KALENDS_TRACES_URL": traces.url}) as stand:
         stand.start_worker()
         endpoint = stand.add_endpoint()
         headers = {"Idempotency-Key": "rotate"}
@@ -77,7 +60,7 @@ def test_secret_is_nowhere_after_it_was_shown(
             contents = b"\n".join(opened.read(entry) for entry in opened.namelist())
         places = {
             "log of the server": stand.server.read_log(),
-            "log of the worker": log.read_text(),
+            "log of the worker": stand.log.read_text(),
             "traces": "\n".join(body.decode(errors="replace") for body in traces.bodies),
             "archive": contents.decode(errors="replace"),
             "tables": dump_tables(stand.database_url),

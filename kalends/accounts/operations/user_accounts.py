@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, LiteralString
+from typing import Final
 
 from kalends.accounts.operations import sign_in_methods
 from kalends.accounts.operations.sign_in_methods import Purpose
@@ -86,9 +86,9 @@ async def set_profile(
     name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
     user_id = await require_user(tx, login)
     chosen = (language and find_language(language)) or ""
-    values: dict[LiteralString, object]
-    values = {"display_name": name or login, "language": chosen, "queue_email": queue_email}
-    await user_tables.change_user(tx, user_id, values)
+    await user_tables.change_user(
+        tx, user_id, {"display_name": name or login, "language": chosen, "queue_email": queue_email}
+    )
 
 
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:

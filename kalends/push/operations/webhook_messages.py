@@ -77,8 +77,7 @@ async def read_page(tx: Transaction, webhook: Webhook, urls: PublicUrls) -> Mess
     if webhook.waiting >= MAX_PENDING:
         return MessagePage([*special, *retries], dropped, webhook.cursor, webhook.position)
     kinds = list(webhook.kinds) if webhook.kinds else select_kinds(context.values)
-    position = webhook.cursor if webhook.position is None else webhook.position
-    page = await read_changes(context, position, position, kinds, PAGE_RECORDS)
+    page = await read_changes(context, webhook.position, webhook.position, kinds, PAGE_RECORDS)
     # Records come in the order of their latest changes, so earlier ones may be anywhere after the cursor.
     starts = {(row["kind"], row["id"]): Pending(row["kind"], row["id"], webhook.cursor) for row in page.rows}
     if webhook.pending:

@@ -30,7 +30,7 @@ class Webhook:
     failing_since: datetime | None
     notified_at: datetime | None
     cursor: int
-    position: int | None  # how far it has caught up; None: it has
+    position: int  # where reading goes on: after the cursor while it catches up
     waits: int  # waits in a row
     due_at: datetime | None
     handled: int  # everything up to this revision was delivered or given up
@@ -88,8 +88,8 @@ async def read_webhook(tx: Transaction, lease: Lease) -> Webhook:
         Sql(
             """
             SELECT w.id, w.url, w.kinds, w.filter::text, w.is_thin, w.generation, w.rotated_at, w.replays,
-                w.failing_since, w.notified_at, c.cursor, c.position, c.waits, c.due_at,
-                least(c.cursor, p.since) AS handled, p.pending, p.waiting, p.due
+                w.failing_since, w.notified_at, c.cursor, greatest(c.cursor, c.position) AS position, c.waits,
+                c.due_at, least(c.cursor, p.since) AS handled, p.pending, p.waiting, p.due
             FROM log_consumers c JOIN webhooks w ON w.site_id = c.site_id AND w.id = ? AND w.disabled_at IS NULL
             CROSS JOIN LATERAL (
                 SELECT min(since) FILTER (WHERE next_attempt_at IS NOT NULL) AS since, count(*) AS pending,
