@@ -38,6 +38,7 @@
       const button = document.createElement("button");
       const mark = () => {
         const isMine = list().includes(id);
+        button.textContent = isMine ? "★" : "☆";
         button.title = isMine ? remove : add;
         button.setAttribute("aria-pressed", isMine);
       };
