@@ -30,6 +30,7 @@ from kalends.calendar import jobs as calendar_jobs
 from kalends.calendar.access import caching
 from kalends.core.egress import read_allowed_network
 from kalends.core.times import utc_now
+from kalends.core.urls import to_ascii_url
 from kalends.fleet.storage.replica import Replica
 from kalends.follow.operations import event_follows
 from kalends.imports import jobs as imports_jobs
@@ -302,12 +303,17 @@ def register_emails(
     """Register the tasks that send emails. Most workers need no template engine, so tasks import it themselves."""
 
     def find_sender(site: Site, offered_url: str = "") -> str:
-        host = urlsplit(site.base_url or settings.base_url or offered_url).hostname or "localhost"
+        host = urlsplit(to_ascii_url(site.base_url or settings.base_url or offered_url)).hostname or "localhost"
         return settings.email_from or f"calendar@{host}"
 
     async def deliver(site: Site, to: str, subject: str, text: str, offered_url: str = "") -> None:
         email = smtp_client.Email(find_sender(site, offered_url), site.name, to, subject, text)
-        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
+        try:
+            await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, utc_now())
+        except smtp_client.Refused as error:
+            if error.is_temporary:
+                raise
+            log.warning("the SMTP server refused an email of site %s: %s", site.id, error)
 
     @queue.task(name=job_queue.Task.SEND_EMAIL, queue=Queue.EMAIL, retry=RETRY)
     async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
@@ -335,12 +341,11 @@ def register_emails(
                 await write_notice(tx, webhook_id, notice, settings.base_url)
 
     @queue.task(name=job_queue.Task.SEND_FOLLOW_EMAIL, queue=Queue.EMAIL, retry=RETRY)
-    async def send_follow_email(follower_id: str, follow_id: str, site_id: int) -> None:
+    async def send_follow_email(follower_id: str, site_id: int) -> None:
         from kalends.follow.mails.link_mail import send_link_mail
 
         if settings.smtp_url.get_secret_value():
-            ids = {"follower_id": follower_id, "follow_id": follow_id}
-            await send_link_mail(database, deliver, settings.base_url, site_id, **ids)
+            await send_link_mail(database, deliver, settings.base_url, site_id, follower_id)
 
     smtp_url = settings.smtp_url.get_secret_value()
 

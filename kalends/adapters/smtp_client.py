@@ -15,9 +15,12 @@ from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
-# Timeout in seconds for each step of the SMTP dialogue.
+# Timeouts in seconds for each step of the SMTP dialogue, and for the answer to an email (RFC 5321, section 4.5.3.2):
+# a client that gives up earlier sends again what the server has accepted.
 TIMEOUT: Final = 20.0
+DATA_TIMEOUT: Final = 600.0
 UNAVAILABLE: Final = (421, -1)
+CONNECT, RCPT, RSET = "CONNECT", "RCPT", "RSET"
 # The enhanced status code at the beginning of an answer (RFC 3463).
 ENHANCED_CODE: Final = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\S)")
 BAD_SYNTAX: Final = "5.1.3"
@@ -57,27 +60,32 @@ async def check_server(url: str) -> None:
 
 
 async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSLContext | None = None) -> None:
-    """Send an email through an smtp:// or smtps:// server. Raise SMTPException or OSError on failure.
+    """Send an email through an smtp:// or smtps:// server. Raise ServerAway or Refused on failure.
 
     With smtp://, the connection is encrypted if the server offers STARTTLS. Passwords are sent to other machines only
     over encrypted connections.
     """
-    await aiosmtplib.send(
-        make_message(email, now),
-        sender=email.sender,
-        recipients=[email.to],
-        **_read_url(url),
-        tls_context=tls_context,
-        timeout=TIMEOUT,
-    )
+    async with _smtp_step("SEND"):
+        await aiosmtplib.send(
+            make_message(email, now),
+            sender=email.sender,
+            recipients=[email.to],
+            **_read_url(url),
+            tls_context=tls_context,
+            timeout=TIMEOUT,
+        )
 
 
 class ServerAway(Exception):
     """Raised if the server does not answer, or ends the session."""
 
+    def __init__(self, step: str, reason: str) -> None:
+        super().__init__(f"{step}: {reason}")
+        self.has_begun = step != CONNECT  # so it may have accepted the email
+
 
 class Refused(Exception):
-    """Raised if the server refuses a step. The text of its answer contains addresses, so only the code is kept."""
+    """Raised if the server refuses a step. Of its answer, only the code is kept."""
 
     def __init__(self, step: str, status: int, code: str) -> None:
         super().__init__(f"{step}: {code}")
@@ -87,37 +95,34 @@ class Refused(Exception):
 
 
 class SmtpSession:
-    """A connection for many emails, in steps: begin an email, then send or reset it."""
+    """A connection for many emails, in steps: begin an email, then send it, or begin the next one instead."""
 
     def __init__(self, url: str) -> None:
         self._client = aiosmtplib.SMTP(**_read_url(url), timeout=TIMEOUT)
+        self._has_begun = False
 
     async def begin(self, sender: str, to: str) -> None:
-        """Send `MAIL` and `RCPT`. After a refusal, the next email can begin."""
+        """Send `MAIL` and `RCPT`, after `RSET` if an earlier email was not sent."""
+        if self._has_begun and self._client.is_connected:
+            try:
+                async with _smtp_step(RSET):
+                    await self._client.rset()
+            except ServerAway:
+                self._client.close()
         if not self._client.is_connected:
-            async with self._step("CONNECT"):
+            async with _smtp_step(CONNECT):
                 await self._client.connect()
-        async with self._step("MAIL"):
+        self._has_begun = True
+        async with _smtp_step("MAIL"):
             await self._client.mail(sender)
-        try:
-            async with self._step("RCPT"):
-                await self._client.rcpt(to)
-        except Refused:
-            await self.reset()
-            raise
+        async with _smtp_step(RCPT):
+            await self._client.rcpt(to)
 
     async def send(self, content: bytes) -> None:
         """Send `DATA` and an email."""
-        try:
-            async with self._step("DATA"):
-                await self._client.data(content)
-        except Refused:
-            await self.reset()
-            raise
-
-    async def reset(self) -> None:
-        async with self._step("RSET"):
-            await self._client.rset()
+        async with _smtp_step("DATA"):
+            await self._client.data(content, timeout=DATA_TIMEOUT)
+        self._has_begun = False
 
     async def close(self) -> None:
         if self._client.is_connected:
@@ -125,19 +130,27 @@ class SmtpSession:
                 await self._client.quit()
         self._client.close()
 
-    @asynccontextmanager
-    async def _step(self, name: str) -> AsyncIterator[None]:
-        try:
-            yield
-        except aiosmtplib.SMTPResponseException as error:
-            if error.code in UNAVAILABLE or name in ("CONNECT", "RSET"):
-                raise ServerAway(f"{name}: {error.code}") from None
-            found = ENHANCED_CODE.match(error.message)
-            raise Refused(name, error.code, found[0] if found else str(error.code)) from None
-        except UnicodeError:
-            raise Refused(name, 553, BAD_SYNTAX) from None
-        except (aiosmtplib.SMTPException, OSError) as error:
-            raise ServerAway(f"{name}: {type(error).__name__}") from None
+
+@asynccontextmanager
+async def _smtp_step(name: str) -> AsyncIterator[None]:
+    """Replace the library's errors, whose texts contain addresses and so must not get into logs."""
+    try:
+        yield
+    except aiosmtplib.SMTPRecipientsRefused as error:
+        raise _convert_answer(name, error.recipients[0]) from None
+    except aiosmtplib.SMTPResponseException as error:
+        raise _convert_answer(name, error) from None
+    except UnicodeError:
+        raise Refused(name, 553, BAD_SYNTAX) from None
+    except (aiosmtplib.SMTPException, OSError) as error:
+        raise ServerAway(name, type(error).__name__) from None
+
+
+def _convert_answer(step: str, answer: aiosmtplib.SMTPResponseException) -> ServerAway | Refused:
+    if answer.code in UNAVAILABLE or step in (CONNECT, RSET):
+        return ServerAway(step, str(answer.code))
+    found = ENHANCED_CODE.match(answer.message)
+    return Refused(step, answer.code, found[0] if found else str(answer.code))
 
 
 def _read_url(url: str) -> dict[str, Any]:

@@ -39,6 +39,12 @@ def read_website(value: object) -> str:
     return _UNWISE.sub(lambda match: quote(match[0]), url)
 
 
+def to_ascii_url(url: str) -> str:
+    """Return a URL with its host in ASCII, as the headers of emails need it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.encode("idna").decode("ascii")).geturl()
+
+
 def read_email(value: str) -> str:
     """Validate an email address: text before and after one @, no markup; "" for none."""
     text = clean_text(value, MAX_EMAIL_LENGTH)

@@ -1,15 +1,17 @@
 """The publisher's side: numbers, a preview of a digest to copy, and one person by their exact address."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.responses import Response
 
+from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
 from kalends.calendar.operations import event_queries
-from kalends.calendar.operations.page_filters import resolve_filters
+from kalends.calendar.operations.calendar_months import DATE_PARAMS
 from kalends.calendar.storage.history_tables import find_revision_at
 from kalends.console.console_rendering import ADMINISTRATOR, EDITOR, HTML, show
 from kalends.console.console_request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
@@ -21,11 +23,11 @@ from kalends.core.messages import LANGUAGES, find_language, gettext_noop as N_
 from kalends.core.times import local_of
 from kalends.follow import storage
 from kalends.follow.mails.digest_formats import FOOTER_PLACE, to_html, to_markdown, to_text
-from kalends.follow.mails.digest_model import DigestModel, Reader, describe_filters, make_digest
+from kalends.follow.mails.digest_model import DigestModel, Reader, describe_query, make_digest
 from kalends.follow.operations import followings
 from kalends.follow.operations.digest_content import read_digest
 from kalends.follow.operations.event_follows import find_public_event
-from kalends.follow.operations.followed_queries import make_query, read_query
+from kalends.follow.operations.followed_queries import NAMES, make_query
 from kalends.follow.rules.follow_limits import MIN_SHOWN, SHOWN_DAYS
 from kalends.follow.rules.slots import Slot
 from kalends.store.database import Transaction
@@ -33,7 +35,13 @@ from kalends.store.database import Transaction
 FOLLOWERS: Final = f"{PREFIX}/followers"
 PREVIEW: Final = f"{FOLLOWERS}/preview"
 WEEK: Final = timedelta(days=7)
-ALL_EVENTS: Final = N_("All events")
+MAX_POPULAR: Final = 50
+# The pages whose address names all filters of their list, and parameters besides the filters.
+LIST_PATHS: Final = re.compile(r"(/events/((list|search|map)/|(month|week|weekend|day)/.*)?|/follow/|)")
+OTHER_PARAMS: Final = DATE_PARAMS | {HIDE_SUBSEQUENT, "lang", "page", "per_page"}
+NO_LIST: Final = N_(
+    "is not the address of a list. Open the list, choose “Follow by email”, and copy that page’s address."
+)
 # The email has no scripts, images or forms, and its links must not replace the console.
 FRAME_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 
@@ -54,21 +62,20 @@ async def show_followers(
         days = await storage.list_days(tx, since)
         lists = await storage.count_by_list(tx)
         people = await storage.count_people(tx)
-        shown = [row for row in lists if row["number"] >= MIN_SHOWN]
+        shown = [row for row in lists if row["number"] >= MIN_SHOWN][:MAX_POPULAR]
+        locale, context = make_locale(console_request), console_request.make_context(tx)
         popular = [
-            PopularList(await _name_list(console_request, tx, row["query"]), row["query"], row["number"])
+            PopularList(await describe_query(context, row["query"], locale), row["query"], row["number"])
             for row in shown
         ]
-    locale = make_locale(console_request)
     return show(
         console_request,
         "followers.html",
         people=people,
         popular=popular,
-        others=(len(lists) - len(shown), sum(row["number"] for row in lists[len(shown) :])),
-        min_shown=MIN_SHOWN,
+        others=sum(row["number"] for row in lists[len(shown) :]),
         days=days,
-        totals={name: sum(row[name] for row in days) for name in ("confirmed", "sent", "refused", "failed", "ended")},
+        totals={name: sum(row[name] for row in days) for name in storage.MAIL_COUNTS},
         day=locale.dated_weekday,
         person=person,
         searched=searched,
@@ -76,16 +83,6 @@ async def show_followers(
         preview_path=PREVIEW,
         encode=urlencode,
     )
-
-
-async def _name_list(console_request: ConsoleRequest, tx: Transaction, query: str) -> str:
-    locale = make_locale(console_request)
-    try:
-        context = replace(console_request.make_context(tx), values=read_query(query))
-        context, filters = await resolve_filters(context)
-    except ApiError:  # A later version may not know a filter any more.
-        return query
-    return describe_filters(filters, context.values, locale) or locale.text(ALL_EVENTS)
 
 
 async def _name_event(console_request: ConsoleRequest, tx: Transaction, event_id: int) -> str:
@@ -100,9 +97,8 @@ async def _name_event(console_request: ConsoleRequest, tx: Transaction, event_id
 async def show_digest_preview(console_request: ConsoleRequest) -> Response:
     """Show what a weekly digest would say now, in three formats to copy."""
     async with console_request.transaction() as tx:
-        digest, problem = await _make_preview(console_request, tx)
+        query, digest, problem = await _make_preview(console_request, tx)
         categories = await event_queries.list_categories(tx)
-    query = _read_list(console_request)
     chosen = {"list": console_request.query_value("list"), "category": console_request.query_value("category")}
     language = _read_language(console_request)
     formats: Sequence[tuple[str, str]] = ()
@@ -127,7 +123,7 @@ async def show_digest_preview(console_request: ConsoleRequest) -> Response:
 
 async def show_digest_frame(console_request: ConsoleRequest) -> Response:
     async with console_request.transaction() as tx:
-        digest, _ = await _make_preview(console_request, tx)
+        _, digest, _ = await _make_preview(console_request, tx)
     if digest is None:
         raise errors.no_route()
     headers = {
@@ -139,8 +135,8 @@ async def show_digest_frame(console_request: ConsoleRequest) -> Response:
     return Response(to_html(digest).replace(FOOTER_PLACE, ""), headers=headers, media_type=HTML)
 
 
-async def _make_preview(console_request: ConsoleRequest, tx: Transaction) -> tuple[DigestModel | None, Any]:
-    """Return the digest of the chosen list, or what is wrong with the list."""
+async def _make_preview(console_request: ConsoleRequest, tx: Transaction) -> tuple[str, DigestModel | None, Any]:
+    """Return the chosen list with its digest, or what is wrong with the list."""
     slot = Slot(tx.now, tx.now + WEEK)
     reader = Reader.make(tx.site, _read_language(console_request), console_request.origin_url)
     try:
@@ -149,15 +145,19 @@ async def _make_preview(console_request: ConsoleRequest, tx: Transaction) -> tup
         context = followings.make_reader_context(tx, console_request.origin_url)
         content = await read_digest(context, query, slot, since)
     except ApiError as error:
-        return None, error.message
-    return make_digest(content, query, slot, reader), None
+        return "", None, error.message
+    return query, make_digest(content, query, slot, reader), None
 
 
 def _read_list(console_request: ConsoleRequest) -> str:
     """Return the list of a category, or the one whose address was pasted."""
     if category := console_request.query_value("category"):
         return make_query([("categories", category)])
-    return make_query(parse_qsl(urlsplit(console_request.query_value("list").strip()[:2000]).query))
+    address = urlsplit(console_request.query_value("list").strip()[:2000])
+    pairs = parse_qsl(address.query)
+    if not LIST_PATHS.fullmatch(address.path) or {name.partition("[")[0] for name, _ in pairs} - NAMES - OTHER_PARAMS:
+        raise errors.invalid("list", NO_LIST)
+    return make_query(pairs)
 
 
 def _read_language(console_request: ConsoleRequest) -> str:
@@ -197,7 +197,7 @@ async def _describe_person(console_request: ConsoleRequest, tx: Transaction, fol
         "suppressed": moment(follower["suppressed_at"]),
         "follows": [
             {
-                "about": await _name_list(console_request, tx, row["query"])
+                "about": await describe_query(console_request.make_context(tx), row["query"], locale)
                 if row["event_id"] is None
                 else await _name_event(console_request, tx, row["event_id"]),
                 "confirmed": moment(row["confirmed_at"]),

@@ -8,34 +8,21 @@ import asyncio
 import logging
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final, NamedTuple
 
-from kalends.adapters.smtp_client import Refused, ServerAway, SmtpSession
+from kalends.adapters.smtp_client import RCPT, Refused, ServerAway, SmtpSession
 from kalends.core.errors import ApiError
 from kalends.core.times import utc_now
 from kalends.follow import storage
-from kalends.follow.mails.message_bytes import Recipient
-from kalends.follow.mails.rendering_cache import (
-    DigestKey,
-    EventKey,
-    Mailbox,
-    MailKey,
-    Rendering,
-    RenderingCache,
-)
+from kalends.follow.mails.message_bytes import PreparedMessage, Recipient
+from kalends.follow.mails.rendering_cache import DigestKey, EventKey, Mailbox, MailKey, Rendering, RenderingCache
 from kalends.follow.operations.event_follows import encode_known
 from kalends.follow.operations.followings import read_rhythm
-from kalends.follow.rules.event_alerts import ALERT_INTERVAL
-from kalends.follow.rules.follow_limits import (
-    MAX_REFUSALS,
-    PAUSE,
-    RETRY_DELAY,
-    Refusal,
-    is_credible,
-)
+from kalends.follow.rules.event_alerts import ALERT_DELAY, ALERT_INTERVAL
+from kalends.follow.rules.follow_limits import DEAD_CODES, REFUSED_DELAY, RETRY_DELAY, ends_emails, is_credible
 from kalends.follow.rules.slots import DAY, MAX_DELAY, find_next, find_slot
 from kalends.store import Row, job_queue
 from kalends.store.database import Database, Transaction
@@ -47,18 +34,21 @@ BATCH: Final = 500
 MAX_SECONDS: Final = 9.0  # less than the time between two runs, so that no run waits
 MAX_ATTEMPTS: Final = 10  # renderings for one email; then the next run tries again
 
-Columns = Mapping[LiteralString, object]
 RHYTHM_COLUMNS: Final = ("rhythm", "weekday", "hour")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """What is still to be written about a follow, unless its next email has been planned again."""
 
-    site_id: int
-    follow_id: str
-    planned_at: datetime
-    columns: Columns
+    row: Row
+    columns: storage.Columns
+    rendering: Rendering | None  # what was known about an event
+
+
+class Refusal(NamedTuple):
+    row: Row
+    code: str
+    retry_at: datetime
 
 
 @dataclass(slots=True)
@@ -75,12 +65,11 @@ class Run:
 
     lanes: list[Lane]
     stop_at: float  # as `time.monotonic`
+    earlier: tuple[int, int]  # recipients of earlier runs, and the refused ones
     recipients: int = 0
     progress: int = 0
-    refusals: dict[str, tuple[Refusal, Row, datetime]] = field(
-        default_factory=dict[str, tuple[Refusal, Row, datetime]]
-    )
-    counts: defaultdict[int, Counter[LiteralString]] = field(default_factory=lambda: defaultdict(Counter))
+    refusals: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # by person
+    counts: defaultdict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     is_ending: bool = False
 
     @property
@@ -89,7 +78,8 @@ class Run:
 
     @property
     def is_credible(self) -> bool:
-        return is_credible([refusal for refusal, *_ in self.refusals.values()], self.recipients)
+        recipients, refused = self.earlier
+        return is_credible(recipients + self.recipients, refused + len(self.refusals))
 
 
 @dataclass(slots=True)
@@ -100,22 +90,22 @@ class DigestSender:
     read_now: Callable[[], datetime] = utc_now
     connections: int = CONNECTIONS
     open_session: Callable[[str], SmtpSession] = SmtpSession
-    paused_until: datetime | None = None
     cache: RenderingCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.cache = RenderingCache(self.database, self.mailbox, self.read_now)
 
     async def send_due(self) -> Counter[str]:
-        """Send what is due, for some seconds; return what happened, by name."""
+        """Send what is due, for some seconds; return what happened, by name. A failing relay means a pause."""
         total: Counter[str] = Counter()
-        if self.paused_until is not None and self.read_now() < self.paused_until:
+        rows = await storage.find_due(self.database, self.read_now(), BATCH)
+        earlier = await storage.count_recipients(self.database, self.read_now(), 0, 0) if rows else (0, 0)
+        if not rows or not is_credible(*earlier):
             return total
         lanes = [Lane(self.open_session(self.smtp_url)) for _ in range(self.connections)]
-        run = Run(lanes, time.monotonic() + MAX_SECONDS)
+        run = Run(lanes, time.monotonic() + MAX_SECONDS, earlier)
         try:
-            while run.may_continue:
-                rows = await storage.find_due(self.database, self.read_now(), BATCH)
+            while True:
                 run.progress = 0
                 try:
                     await self._send_batch(run, rows)
@@ -123,12 +113,12 @@ class DigestSender:
                     for numbers in run.counts.values():
                         total.update(numbers)
                     await self._store_counts(run)
-                if not run.progress:
-                    break
+                if not run.progress or not run.may_continue:
+                    return total
+                rows = await storage.find_due(self.database, self.read_now(), BATCH)
         finally:
             await self._store_refusals(run)
             await asyncio.gather(*[lane.session.close() for lane in run.lanes])
-        return total
 
     async def _send_batch(self, run: Run, rows: list[Row]) -> None:
         waiting = deque(rows)
@@ -136,9 +126,8 @@ class DigestSender:
         try:
             results = await asyncio.gather(*serving, return_exceptions=True)
         finally:
-            for lane in run.lanes:
-                await self._write_marks(lane)
-        for result in results:
+            written = await asyncio.gather(*map(self._write_marks, run.lanes), return_exceptions=True)
+        for result in (*results, *written):
             if isinstance(result, BaseException):
                 raise result
 
@@ -150,14 +139,16 @@ class DigestSender:
                     await self._send(run, lane, row)
             except ServerAway as error:
                 if not run.is_ending:
-                    log.warning("digests wait for the SMTP server: %s", error)
+                    log.warning("emails to followers wait for the SMTP server: %s", error)
                 run.is_ending = True
-            except ApiError as error:
-                if error.status >= 500:
+                if error.has_begun:
+                    self._mark(run, lane, row, {"next_at": self.read_now() + RETRY_DELAY})
+            except Exception as error:  # One row must not stop all others. The text may contain an address.
+                if isinstance(error, ApiError) and error.status >= 500:
                     raise
-                # The filters are no longer valid.
+                reason = error.code if isinstance(error, ApiError) else type(error).__name__
+                log.warning("cannot send an email to a follower on site %s: %s", row["site_id"], reason)
                 self._skip_slot(run, lane, row, "failed")
-                log.warning("cannot render the list of a follow on site %s: %s", row["site_id"], error.code)
 
     async def _send(self, run: Run, lane: Lane, row: Row) -> None:
         """Render and send one email, or plan when to try again."""
@@ -171,39 +162,29 @@ class DigestSender:
                 self._skip_slot(run, lane, row)
                 return
             if rendering.message is None:
-                self._mark(run, lane, row, self._plan_next(row, rendering))
+                self._mark_done(run, lane, row, rendering)
                 return
             if (may_alert_at := _find_pause_end(row, rendering)) is not None and self.read_now() < may_alert_at:
                 self._mark(run, lane, row, {"next_at": may_alert_at})
                 return
-            if await self._try(run, lane, row, key, rendering):
+            if await self._try(run, lane, row, rendering, rendering.message):
                 return
             self.cache.discard(key, rendering)
 
-    async def _try(self, run: Run, lane: Lane, row: Row, key: MailKey, rendering: Rendering) -> bool:
+    async def _try(self, run: Run, lane: Lane, row: Row, rendering: Rendering, message: PreparedMessage) -> bool:
         """Send a rendering unless it is outdated; return False if it is."""
-        message = rendering.message
-        if message is None:
-            raise AssertionError("a rendering without a message")
-        sender = self.mailbox.find_sender(message.reader.site)
         try:
-            await lane.session.begin(sender, row["email"])
+            await lane.session.begin(self.mailbox.find_sender(message.reader.site), row["email"])
             run.recipients += 1
-            try:
-                follow, is_current = await self._check(lane, row, rendering)
-            except ApiError:
-                await lane.session.reset()
-                raise
+            follow, is_current = await self._check(lane, row, rendering)
             if follow is None or not is_current:
-                await lane.session.reset()
                 return follow is None
             recipient = Recipient(follow["email"], follow["key"], follow["follower_id"], follow["id"])
-            purpose = _name_purpose(key, rendering)
-            await lane.session.send(message.make_bytes(recipient, purpose, self.read_now()))
+            await lane.session.send(message.make_bytes(recipient, _name_purpose(row, rendering), self.read_now()))
         except Refused as error:
             self._note_refusal(run, lane, row, error)
             return True
-        self._mark(run, lane, row, self._plan_next(row, rendering))
+        self._mark_done(run, lane, row, rendering)
         run.counts[row["site_id"]]["sent"] += 1
         return True
 
@@ -211,11 +192,12 @@ class DigestSender:
         """Read the follow again, or None if it must not get this email, and whether the rendering is current."""
         await self._write_marks(lane, other_than=row["site_id"])
         async with self.database.transaction(row["site_id"], self.read_now(), writing=True) as tx:
-            await _write(tx, lane.marks)
             follow = await storage.find_follow(tx, row["id"])
-            is_current = await rendering.is_current(tx)
+            # Like all transactions, it locks people before what they follow.
             if follow is not None and follow["refusals"]:
                 await storage.change_follower(tx, follow["follower_id"], {"refusals": 0, "refusal_code": ""})
+            await _write(tx, lane.marks)
+            is_current = await rendering.is_current(tx)
         lane.marks.clear()
         is_due = (
             follow is not None
@@ -227,24 +209,28 @@ class DigestSender:
         )
         return (follow if is_due else None), is_current
 
-    def _plan_next(self, row: Row, rendering: Rendering) -> Columns:
-        """Return the columns after an email: the next one covers what changes from this rendering onward."""
+    def _mark_done(self, run: Run, lane: Lane, row: Row, rendering: Rendering) -> None:
+        """Plan the next email, which covers what changes from this rendering onward."""
         decision = rendering.decision
-        if decision is not None:
-            alerted: Columns = {"alerted_at": self.read_now()} if decision.kinds else {}
-            return {"next_at": decision.next_at, "known": encode_known(decision.known), **alerted}
-        return {"next_at": self._find_next(row), "since": rendering.revision}
+        if decision is None:
+            self._mark(run, lane, row, {"next_at": self._find_next(row), "since": rendering.revision})
+            return
+        alerted: storage.Columns = {"alerted_at": self.read_now()} if decision.kinds else {}
+        columns: storage.Columns = {"next_at": decision.next_at, "known": encode_known(decision.known), **alerted}
+        self._mark(run, lane, row, columns, rendering)
 
     def _find_next(self, row: Row) -> datetime:
         if row["query"] is None:
             return self.read_now() + DAY
         return find_next(read_rhythm(row), max(row["next_at"], self.read_now()), row["timezone"])
 
-    def _mark(self, run: Run, lane: Lane, row: Row, columns: Columns) -> None:
-        lane.marks.append(Mark(row["site_id"], row["id"], row["next_at"], columns))
+    def _mark(
+        self, run: Run, lane: Lane, row: Row, columns: storage.Columns, rendering: Rendering | None = None
+    ) -> None:
+        lane.marks.append(Mark(row, columns, rendering))
         run.progress += 1
 
-    def _skip_slot(self, run: Run, lane: Lane, row: Row, count: LiteralString = "") -> None:
+    def _skip_slot(self, run: Run, lane: Lane, row: Row, count: str = "") -> None:
         """Wait for the next slot. `since` stays, so the next email covers the changes of this one."""
         self._mark(run, lane, row, {"next_at": self._find_next(row)})
         if count:
@@ -253,22 +239,21 @@ class DigestSender:
     def _note_refusal(self, run: Run, lane: Lane, row: Row, error: Refused) -> None:
         if error.is_temporary:
             self._mark(run, lane, row, {"next_at": self.read_now() + RETRY_DELAY})
-        elif error.step == "RCPT":
+        elif error.step == RCPT:
             run.recipients += 1
-            retry_at = self.read_now() + PAUSE
+            retry_at = self.read_now() + REFUSED_DELAY
             self._mark(run, lane, row, {"next_at": retry_at})
-            refusal = Refusal(row["site_id"], row["follower_id"], error.code)
-            run.refusals[row["follower_id"]] = (refusal, row, retry_at)
+            run.refusals[row["follower_id"]] = Refusal(row, error.code, retry_at)
             run.is_ending = run.is_ending or not run.is_credible
         else:
-            log.warning("the SMTP server refused a digest of site %s: %s", row["site_id"], error)
+            log.warning("the SMTP server refused an email to a follower on site %s: %s", row["site_id"], error)
             self._skip_slot(run, lane, row, "failed")
 
     async def _write_marks(self, lane: Lane, other_than: int | None = None) -> None:
         """Write marks, of all sites or of all but one."""
         by_site: defaultdict[int, list[Mark]] = defaultdict(list)
         for mark in lane.marks:
-            by_site[mark.site_id].append(mark)
+            by_site[mark.row["site_id"]].append(mark)
         for site_id, marks in by_site.items():
             if site_id != other_than:
                 with job_queue.skipping_unknown_sites():
@@ -284,30 +269,30 @@ class DigestSender:
         run.counts.clear()
 
     async def _store_refusals(self, run: Run) -> None:
-        """Store refusals if they are about addresses; otherwise, pause."""
-        if not run.refusals:
+        """Store refusals if they are about addresses."""
+        await storage.count_recipients(self.database, self.read_now(), run.recipients, len(run.refusals))
+        if run.refusals and not run.is_credible:
+            log.warning("emails to followers pause: the SMTP server refused %s addresses", len(run.refusals))
+            await storage.forget_refusals(self.database)
             return
-        if not run.is_credible:
-            self.paused_until = self.read_now() + PAUSE
-            log.warning("digests pause for an hour: the SMTP server refused %s addresses", len(run.refusals))
-            return
-        for refusal, row, retry_at in run.refusals.values():
+        for refusal in run.refusals.values():
             with job_queue.skipping_unknown_sites():
-                async with self.database.transaction(refusal.site_id, self.read_now(), writing=True) as tx:
-                    await self._store_refusal(tx, refusal, row, retry_at)
+                async with self.database.transaction(refusal.row["site_id"], self.read_now(), writing=True) as tx:
+                    await self._store_refusal(tx, refusal)
 
-    async def _store_refusal(self, tx: Transaction, refusal: Refusal, row: Row, retry_at: datetime) -> None:
-        follower = await storage.find_follower(tx, refusal.follower_id, locked=True)
+    async def _store_refusal(self, tx: Transaction, refusal: Refusal) -> None:
+        row = refusal.row
+        follower = await storage.find_follower(tx, row["follower_id"], locked=True)
         if follower is None:
             return
         number = follower["refusals"] + 1
         columns: dict[Any, object] = {"refusals": number, "refusal_code": refusal.code}
-        if refusal.is_final or number >= MAX_REFUSALS:
+        if ends_emails(number, refusal.code):
             columns["suppressed_at"] = tx.now
-            await storage.stop_follows(tx, refusal.follower_id)
-        else:
-            await storage.change_follow(tx, row["id"], {"next_at": self._find_next(row)}, expected=retry_at)
-        await storage.change_follower(tx, refusal.follower_id, columns)
+            await storage.stop_follows(tx, row["follower_id"])
+        elif refusal.code not in DEAD_CODES:
+            await storage.change_follow(tx, row["id"], {"next_at": self._find_next(row)}, expected=refusal.retry_at)
+        await storage.change_follower(tx, row["follower_id"], columns)
         await storage.count_mails(tx, {"refused": 1})
 
 
@@ -324,13 +309,18 @@ def _find_pause_end(row: Row, rendering: Rendering) -> datetime | None:
     return row["alerted_at"] + ALERT_INTERVAL if is_alert and row["alerted_at"] is not None else None
 
 
-def _name_purpose(key: MailKey, rendering: Rendering) -> str:
-    """Return what a repeated email has in common with the first one: the slot, or what the person knows then."""
-    if isinstance(key, DigestKey):
-        return key.slot.begin.isoformat()
-    return encode_known(rendering.decision.known) if rendering.decision is not None else ""
+def _name_purpose(row: Row, rendering: Rendering) -> str:
+    """Return what only a repetition has in common with an email: the slot, or the last alert and the new state."""
+    if rendering.decision is not None:
+        return f"{row['alerted_at']} {encode_known(rendering.decision.known)}"
+    return find_slot(read_rhythm(row), row["next_at"], row["timezone"]).begin.isoformat()
 
 
-async def _write(tx: Transaction, marks: list[Mark]) -> None:
-    for mark in marks:
-        await storage.change_follow(tx, mark.follow_id, mark.columns, expected=mark.planned_at)
+async def _write(tx: Transaction, marks: Iterable[Mark]) -> None:
+    """Write marks in the order of rows in which all transactions lock them."""
+    for mark in sorted(marks, key=lambda mark: str(mark.row["id"])):
+        columns: dict[Any, object] = dict(mark.columns)
+        if mark.rendering is not None and not await mark.rendering.is_current(tx):
+            # The event has changed since it was looked at, while the email was still due.
+            columns["next_at"] = tx.now + ALERT_DELAY
+        await storage.change_follow(tx, mark.row["id"], columns, expected=mark.row["next_at"])

@@ -11,6 +11,7 @@ from kalends.store.database import Database, Transaction
 from kalends.store.sql import Sql, join
 
 Columns = Mapping[LiteralString, object]
+MAIL_COUNTS: Final = ("confirmed", "sent", "refused", "failed", "ended")
 
 FOLLOW_COLUMNS: Final[LiteralString] = (
     "f.id::text AS id, f.follower_id::text AS follower_id, f.query, f.event_id, f.rhythm, f.weekday, f.hour, "
@@ -25,6 +26,9 @@ _JOINED: Final[LiteralString] = (
     "SELECT " + FOLLOW_COLUMNS + ", p.email, p.key, p.language, p.suppressed_at, p.refusals FROM follows f "
     "JOIN followers p ON p.site_id = f.site_id AND p.id = f.follower_id WHERE f.site_id = ? AND f.id = ?"
 )
+# Everyone who follows nothing.
+_REMOVE_IDLE: Final[LiteralString] = """DELETE FROM followers p WHERE p.site_id = ? AND NOT EXISTS (
+    SELECT FROM follows f WHERE f.site_id = p.site_id AND f.follower_id = p.id) """
 
 # People ----------------------------------------------------------------------------------------------
 
@@ -59,53 +63,35 @@ async def remove_follower(tx: Transaction, follower_id: str) -> None:
     await tx.execute(Sql("DELETE FROM followers WHERE site_id = ? AND id = ?", tx.site.id, follower_id))
 
 
-async def remove_idle(tx: Transaction, confirmed_by: datetime, suppressed_by: datetime) -> None:
-    """Delete follows that nobody confirmed in time, and people who follow nothing; suppressed ones later."""
-    query = "DELETE FROM follows WHERE site_id = ? AND confirmed_at IS NULL AND created_at < ?"
-    await tx.execute(Sql(query, tx.site.id, confirmed_by))
-    idle = """DELETE FROM followers p WHERE p.site_id = ? AND (p.suppressed_at < ? OR p.suppressed_at IS NULL
-        AND NOT EXISTS (SELECT FROM follows f WHERE f.site_id = p.site_id AND f.follower_id = p.id))"""
-    await tx.execute(Sql(idle, tx.site.id, suppressed_by))
+async def remove_stale(tx: Transaction, confirmed_by: datetime, ended_by: datetime, suppressed_by: datetime) -> None:
+    """Delete unconfirmed follows, those of events that are over or deleted, and people who follow nothing."""
+    # The followers of a deleted event still hear of it.
+    follows = """DELETE FROM follows f WHERE f.site_id = ? AND (f.confirmed_at IS NULL AND f.created_at < ?
+        OR f.confirmed_at IS NOT NULL AND f.event_id IS NOT NULL AND coalesce(
+            (SELECT e.end_utc <= ? FROM events e WHERE e.site_id = f.site_id AND e.id = f.event_id),
+            f.next_at IS NULL))"""
+    await tx.execute(Sql(follows, tx.site.id, confirmed_by, ended_by))
+    await tx.execute(Sql(_REMOVE_IDLE + "AND p.suppressed_at IS NULL", tx.site.id))
+    await tx.execute(Sql("DELETE FROM followers WHERE site_id = ? AND suppressed_at < ?", tx.site.id, suppressed_by))
 
 
 async def remove_if_idle(tx: Transaction, follower_id: str) -> None:
     """Delete a person who follows nothing, unless the address is suppressed."""
-    query = """DELETE FROM followers p WHERE p.site_id = ? AND p.id = ? AND p.suppressed_at IS NULL
-        AND NOT EXISTS (SELECT FROM follows f WHERE f.site_id = p.site_id AND f.follower_id = p.id)"""
-    await tx.execute(Sql(query, tx.site.id, follower_id))
+    await tx.execute(Sql(_REMOVE_IDLE + "AND p.suppressed_at IS NULL AND p.id = ?", tx.site.id, follower_id))
 
 
 # What they follow --------------------------------------------------------------------------------------
 
 
-async def add_list(tx: Transaction, follow_id: str, follower_id: str, values: Columns) -> Record:
-    """Store an unconfirmed list, or change it if it is still unconfirmed; return the row as it then is."""
-    names: tuple[LiteralString, ...] = ("query", "rhythm", "weekday", "hour")
-    row = await tx.fetch_one(
-        Sql(
-            """INSERT INTO follows AS f (site_id, id, follower_id, query, rhythm, weekday, hour, created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (site_id, follower_id, query) DO UPDATE SET
-                    rhythm = CASE WHEN f.confirmed_at IS NULL THEN excluded.rhythm ELSE f.rhythm END,
-                    weekday = CASE WHEN f.confirmed_at IS NULL THEN excluded.weekday ELSE f.weekday END,
-                    hour = CASE WHEN f.confirmed_at IS NULL THEN excluded.hour ELSE f.hour END,
-                    created_at = CASE WHEN f.confirmed_at IS NULL THEN excluded.created_at ELSE f.created_at END
-                RETURNING """
-            + FOLLOW_COLUMNS,
-            *(tx.site.id, follow_id, follower_id, *(values[name] for name in names), tx.now),
-        )
-    )
-    if row is None:
-        raise AssertionError("a follow vanished inside its own transaction")
-    return row
-
-
-async def add_event(tx: Transaction, follow_id: str, follower_id: str, event_id: int) -> None:
-    """Store an unconfirmed follow of an event, unless the person follows it already."""
-    query = """INSERT INTO follows (site_id, id, follower_id, event_id, created_at) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT (site_id, follower_id, event_id) DO UPDATE SET created_at = excluded.created_at
-            WHERE follows.confirmed_at IS NULL"""
-    await tx.execute(Sql(query, tx.site.id, follow_id, follower_id, event_id, tx.now))
+async def add_follow(tx: Transaction, follow_id: str, follower_id: str, values: Columns) -> None:
+    """Store an unconfirmed list or event, or change it if it is still unconfirmed."""
+    names: tuple[LiteralString, ...] = ("query", "event_id", "rhythm", "weekday", "hour")
+    query = """INSERT INTO follows AS f (site_id, id, follower_id, query, event_id, rhythm, weekday, hour, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (site_id, follower_id, query, event_id) DO UPDATE SET rhythm = excluded.rhythm,
+            weekday = excluded.weekday, hour = excluded.hour, created_at = excluded.created_at
+            WHERE f.confirmed_at IS NULL"""
+    await tx.execute(Sql(query, tx.site.id, follow_id, follower_id, *map(values.get, names), tx.now))
 
 
 async def find_follow(tx: Transaction, follow_id: str) -> Record | None:
@@ -116,13 +102,6 @@ async def find_follow(tx: Transaction, follow_id: str) -> Record | None:
 async def list_follows(tx: Transaction, follower_id: str) -> list[Record]:
     where = " AND f.follower_id = ? ORDER BY f.created_at, f.id"
     return await tx.fetch_all(Sql(_SELECT + where, tx.site.id, follower_id))
-
-
-async def count_lists(tx: Transaction, follower_id: str, query: str) -> int:
-    """Count a person's lists other than this one."""
-    sql = "SELECT count(*) FROM follows WHERE site_id = ? AND follower_id = ? AND query <> ?"
-    number: int = await tx.fetch_value(Sql(sql, tx.site.id, follower_id, query))
-    return number
 
 
 async def change_follow(
@@ -140,7 +119,7 @@ async def remove_follow(tx: Transaction, follow_id: str) -> None:
 
 
 async def stop_follows(tx: Transaction, follower_id: str) -> None:
-    """Let no email be due for a person."""
+    """Stop all emails to a person."""
     query = "UPDATE follows SET next_at = NULL WHERE site_id = ? AND follower_id = ?"
     await tx.execute(Sql(query, tx.site.id, follower_id))
 
@@ -149,31 +128,23 @@ async def plan_alerts(
     tx: Transaction, event_ids: Sequence[int] | None, earliest: datetime, interval: timedelta
 ) -> None:
     """Let emails about some events or all become due: not before a moment, and an interval after the last alert."""
-    update = """UPDATE follows f SET next_at = least(f.next_at, greatest(?::timestamptz, f.alerted_at + ?::interval))
-        FROM followers p WHERE p.site_id = f.site_id AND p.id = f.follower_id AND p.suppressed_at IS NULL
-            AND f.site_id = ? AND f.confirmed_at IS NOT NULL AND NOT f.paused AND"""
     chosen = Sql("f.event_id IS NOT NULL") if event_ids is None else Sql("f.event_id = ANY(?)", list(event_ids))
-    await tx.execute(Sql(update, earliest, interval, tx.site.id) + chosen)
-
-
-async def count_events(tx: Transaction, follower_id: str) -> int:
-    query = "SELECT count(*) FROM follows WHERE site_id = ? AND follower_id = ? AND event_id IS NOT NULL"
-    number: int = await tx.fetch_value(Sql(query, tx.site.id, follower_id))
-    return number
+    # The sender locks rows in the same order.
+    due = """WITH due AS (
+        SELECT f.id, greatest(?::timestamptz, f.alerted_at + ?::interval) AS at
+        FROM follows f JOIN followers p ON p.site_id = f.site_id AND p.id = f.follower_id
+        WHERE f.site_id = ? AND f.confirmed_at IS NOT NULL AND NOT f.paused AND p.suppressed_at IS NULL
+            AND (f.next_at IS NULL OR f.next_at > greatest(?::timestamptz, f.alerted_at + ?::interval)) AND"""
+    update = """ORDER BY f.id FOR NO KEY UPDATE OF f)
+        UPDATE follows f SET next_at = due.at FROM due WHERE f.site_id = ? AND f.id = due.id"""
+    times = earliest, interval
+    await tx.execute(Sql(due, *times, tx.site.id, *times) + chosen + Sql(update, tx.site.id))
 
 
 async def has_event_follows(tx: Transaction) -> bool:
     query = "SELECT EXISTS (SELECT FROM follows WHERE site_id = ? AND event_id IS NOT NULL)"
     found: bool = await tx.fetch_value(Sql(query, tx.site.id))
     return found
-
-
-async def remove_past_events(tx: Transaction, ended_by: datetime) -> None:
-    """Delete follows of events that ended some time ago or are deleted, once nothing more is to be sent."""
-    query = """DELETE FROM follows f WHERE f.site_id = ? AND f.event_id IS NOT NULL AND f.next_at IS NULL
-        AND f.confirmed_at IS NOT NULL AND NOT EXISTS (SELECT FROM events e WHERE e.site_id = f.site_id
-            AND e.id = f.event_id AND e.end_utc > ?)"""
-    await tx.execute(Sql(query, tx.site.id, ended_by))
 
 
 # What a job has to look at -----------------------------------------------------------------------------
@@ -195,21 +166,28 @@ async def find_sites_to_clean(database: Database, confirmed_by: datetime, suppre
 # Numbers -------------------------------------------------------------------------------------------------
 
 
-async def count_mails(tx: Transaction, numbers: Mapping[LiteralString, int]) -> None:
+async def count_mails(tx: Transaction, numbers: Mapping[str, int]) -> None:
     """Add to the numbers of the current day in the site's time zone."""
-    names: list[LiteralString] = [name for name, number in numbers.items() if number]
-    if not names:
-        return
-    columns: LiteralString = ", ".join(names)
-    added: LiteralString = ", ".join([name + " = mail_days." + name + " + excluded." + name for name in names])
-    marks: LiteralString = ", ".join("?" for _ in names)
-    await tx.execute(
-        Sql(
-            "INSERT INTO mail_days (site_id, day, " + columns + ") VALUES (?, ?, " + marks + ") "
-            "ON CONFLICT (site_id, day) DO UPDATE SET " + added,
-            *(tx.site.id, local_of(tx.now, tx.site.timezone).date(), *(numbers[name] for name in names)),
-        )
-    )
+    query = """INSERT INTO mail_days AS d (site_id, day, confirmed, sent, refused, failed, ended)
+        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (site_id, day) DO UPDATE SET
+            confirmed = d.confirmed + excluded.confirmed, sent = d.sent + excluded.sent,
+            refused = d.refused + excluded.refused, failed = d.failed + excluded.failed,
+            ended = d.ended + excluded.ended"""
+    if any(numbers.values()):
+        day = local_of(tx.now, tx.site.timezone).date()
+        await tx.execute(Sql(query, tx.site.id, day, *(numbers.get(name, 0) for name in MAIL_COUNTS)))
+
+
+async def count_recipients(database: Database, now: datetime, more: int, more_refused: int) -> tuple[int, int]:
+    """Add to the recipients of this hour on all sites; return those of the last one to two hours, and the refused."""
+    query = "SELECT recipients, refused FROM count_recipients(?, ?, ?)"
+    [row] = await database.fetch_unscoped(Sql(query, now, more, more_refused))
+    return row["recipients"], row["refused"]
+
+
+async def forget_refusals(database: Database) -> None:
+    """Begin again to count the refusals of all addresses."""
+    await database.fetch_unscoped(Sql("SELECT forget_refusals()"))
 
 
 async def list_days(tx: Transaction, since: date) -> Sequence[Record]:
@@ -223,9 +201,7 @@ async def count_people(tx: Transaction) -> Record:
     query = """SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM follows f WHERE f.site_id = p.site_id
             AND f.follower_id = p.id AND f.confirmed_at IS NOT NULL)) AS people,
             count(p.suppressed_at) AS suppressed FROM followers p WHERE p.site_id = ?"""
-    row = await tx.fetch_one(Sql(query, tx.site.id))
-    if row is None:
-        raise AssertionError("a statement without a result")
+    [row] = await tx.fetch_all(Sql(query, tx.site.id))
     return row
 
 

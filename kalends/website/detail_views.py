@@ -85,7 +85,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
         when=when,
         is_past=is_past,
         id=event.id,
-        follow_url=page.links.url("/follow/", ("include", event.id), filtered=False),
+        follow_url=page.links.with_filters([("include", str(event.id))]).follow(),
         current_day=when.first,
         has_month=has_page(when.first),
         state=None if is_past and event.event_status == SOLD_OUT else state,

@@ -91,12 +91,11 @@ async def visit_form[V: FormVisit](
         yield visit_type(request, context, make_page_context(request, context))
 
 
-async def read_form(request: PageRequest, *, from_own_pages: bool = True) -> dict[str, Any] | None:
-    """Return a form without files; None if the request reads. With `from_own_pages`, refuse forms of other sites."""
+async def read_form(request: PageRequest) -> dict[str, Any] | None:
+    """Return a form without files; None if the request reads. Refuse forms of other sites."""
     if request.request.method != "POST":
         return None
-    if from_own_pages:
-        reject_cross_site(request.request, request.state.origins)
+    reject_cross_site(request.request, request.state.origins)
     body = await bodies.read_body(request.request, request.state.max_body_bytes)
     return (await bodies.read_values(request.request, body)).values
 

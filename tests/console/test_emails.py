@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kalends.adapters.smtp_client import Email, make_message, send_email
+from kalends.adapters.smtp_client import Email, Refused, ServerAway, make_message, send_email
 from kalends.core.times import utc_now
 from tests.api.conftest import StartApp
 from tests.api.running_app import HOST, RunningApp
@@ -89,6 +89,28 @@ def test_all_administrators_learn_of_a_new_address(app: RunningApp, smtp: SmtpSe
     app.sql("DELETE FROM users WHERE id > 900")
 
 
+def test_a_refused_email_is_not_sent_again(
+    app: RunningApp, smtp: SmtpServer, worker: Worker, visitor: ConsoleClient
+) -> None:
+    """The job ends, and no log has the address, which the server's answer contains."""
+    tried: list[str] = []
+
+    def refuse(step: str, address: str) -> str:
+        if step == "RCPT":
+            tried.append(address)
+        return f"550 5.1.1 <{address}> unknown" if step == "RCPT" else ""
+
+    smtp.answer = refuse
+    assert visitor.post("/console/reset", {"login": "contributor"}).status_code == 200
+    wait_until(lambda: bool(tried), 60)
+    wait_until(lambda: not app.sql("SELECT FROM procrastinate_jobs WHERE task_name = 'send_email'"), 60)
+    smtp.answer = lambda step, address: ""
+    assert tried == ["contributor@example.org"]
+    log = worker.log.read_text()
+    assert "the SMTP server refused an email of site 1: SEND: 5.1.1" in log
+    assert "contributor@" not in log
+
+
 def test_one_account_gets_few_emails(app: RunningApp) -> None:
     for number in range(5):
         client = ConsoleClient(app, client_ip=f"198.51.100.{number}")
@@ -144,6 +166,15 @@ def _make_certificate(key: Path, path: Path) -> None:
 async def send(server: SmtpServer, tls_context: ssl.SSLContext | None = None) -> None:
     await send_email(server.url, EMAIL, utc_now(), tls_context)
     await asyncio.sleep(0.2)  # The transport is closed after the last reply.
+
+
+def test_errors_do_not_contain_the_address() -> None:
+    with run_smtp_server() as server:
+        server.answer = lambda step, address: f"550 5.1.1 <{address}> unknown" if step == "RCPT" else ""
+        with pytest.raises(Refused, match=r"^SEND: 5\.1\.1$"):
+            asyncio.run(send(server))
+    with pytest.raises(ServerAway, match=r"^SEND: \w+$"):
+        asyncio.run(send(server))
 
 
 def test_connection_is_encrypted_if_possible(certificate: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:

@@ -175,8 +175,7 @@ class Reader:
 
         async def run(database: Database) -> None:
             for job in jobs:
-                ids = {name: job["args"][name] for name in ("follower_id", "follow_id")}
-                await send_link_mail(database, deliver, BASE_URL, self.app.site_id, **ids)
+                await send_link_mail(database, deliver, BASE_URL, self.app.site_id, job["args"]["follower_id"])
 
         self.app.run_with_database(run)
         self.app.remove_jobs(jobs)

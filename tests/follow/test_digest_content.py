@@ -49,7 +49,7 @@ def test_coming_events_are_those_of_the_window(app: RunningApp) -> None:
     add_event(app, "Draft", 2, status="draft")
     content = read_content(app)
     assert titles(content.coming) == ["Running", "Soon", "Later"]
-    assert (content.coming_more, content.changes, content.new) == (0, (), ())
+    assert (content.coming_more, content.news.changes, content.news.new) == (0, (), ())
     assert read_content(app, days=1).is_empty is False
 
 
@@ -81,7 +81,7 @@ def test_net_changes_since_the_last_email(app: RunningApp) -> None:
     editor.change("events", back, **make_times(in_days(2)))
     editor.change("events", back, description="Another text")
     content = read_content(app, since=since)
-    assert [(change.event.title, change.kinds) for change in content.changes] == [
+    assert [(change.event.title, change.kinds) for change in content.news.changes] == [
         ("Cancelled", ("cancelled",)),
         ("Moved", ("new_time",)),
         ("Twice", ("new_time",)),
@@ -89,7 +89,7 @@ def test_net_changes_since_the_last_email(app: RunningApp) -> None:
     text = to_text(describe(app, content))
     assert "The singer is ill." in text
     assert "before: " in text
-    assert read_content(app, since=find_revision(app)).changes == ()
+    assert read_content(app, since=find_revision(app)).news.changes == ()
 
 
 def test_new_events_after_the_window_are_announced_once(app: RunningApp) -> None:
@@ -100,8 +100,8 @@ def test_new_events_after_the_window_are_announced_once(app: RunningApp) -> None
     draft = add_event(app, "Published later", 31, status="draft")
     app.caller("editor").change("events", draft["id"], status="publish")
     content = read_content(app, since=since)
-    assert (titles(content.coming), titles(content.new)) == (["Near"], ["Far", "Published later"])
-    assert content.changes == ()
+    assert (titles(content.coming), titles(content.news.new)) == (["Near"], ["Far", "Published later"])
+    assert content.news.changes == ()
 
 
 def test_withdrawn_events_are_named_without_title(app: RunningApp) -> None:
@@ -112,7 +112,7 @@ def test_withdrawn_events_are_named_without_title(app: RunningApp) -> None:
     editor.trash("events", secret["id"])
     editor.trash("events", never["id"])
     content = read_content(app, since=since)
-    assert len(content.withdrawn) == 1
+    assert len(content.news.withdrawn) == 1
     digest = describe(app, content)
     text = to_text(digest)
     assert "no longer in the calendar" in text
@@ -126,7 +126,7 @@ def test_old_revisions_have_only_coming_events(app: RunningApp) -> None:
     app.sql(
         "UPDATE sites SET trimmed_revision = $1 WHERE id = $2", since + 1, app.site_id
     ) if not app._is_confined else None
-    assert len(read_content(app, since=since).changes) in (0, 1)
+    assert len(read_content(app, since=since).news.changes) in (0, 1)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,6 +1,7 @@
 """People who follow events: the form, alerts after changes, the reminder, and what is said about a withdrawal."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from icalendar import Calendar
 
 from kalends.core.times import utc_now
+from kalends.follow.jobs import DigestSender
 from kalends.follow.operations.event_follows import CONSUMER, AlertPlanner
 from kalends.follow.operations.followings import clean_follows
 from kalends.follow.rules.follow_limits import MAX_EVENTS
@@ -20,6 +22,7 @@ from tests.console.smtp_server import SmtpServer
 from tests.follow.follow_client import (
     BASE_URL,
     FOLLOW,
+    SETTINGS,
     Reader,
     add_event,
     find_follows,
@@ -216,6 +219,7 @@ def test_withdrawn_event_is_not_named(
 def test_reminder_on_the_day_before(site: RunningApp, reader: Reader, smtp: SmtpServer) -> None:
     event = add_event(site, "Choir", 2)
     follow_event(reader, event)
+    assert send(site, smtp) == []
     [row] = find_follows(site)
     reminder = row["next_at"]
     assert (reminder.date(), reminder.hour in (16, 17)) == (in_days(1).date(), True)
@@ -269,13 +273,64 @@ def test_alert_waits_while_the_site_sends_nothing(
     site.caller("editor").change("events", event["id"], event_status="cancelled")
     assert send(site, smtp) == []
     site.set_site("follow_by_email", "on")
-    let_pass(site, days=1)
     assert len(send(site, smtp)) == 1
+
+
+def test_an_imported_site_announces_changes_once_it_is_switched_on(
+    site: RunningApp, reader: Reader, event: Event, smtp: SmtpServer
+) -> None:
+    follow_event(reader, event)
+    assert send(site, smtp) == []
+    site.set_site("follow_by_email", "off")
+    site.sql("DELETE FROM log_consumers")  # Archives have none.
+    site.set_site("follow_by_email", "on")
+    site.caller("editor").change("events", event["id"], event_status="cancelled")
+    assert len(send(site, smtp)) == 1
+
+
+@pytest.mark.parametrize("before", ["nothing", "an alert"])
+def test_a_change_while_an_email_is_due_is_not_lost(
+    site: RunningApp, reader: Reader, event: Event, smtp: SmtpServer, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """The event is cancelled after it was looked at, and the change log is read before that is written down."""
+    follow_event(reader, event)
+    if before == "an alert":
+        site.caller("editor").change("events", event["id"], **make_times(in_days(6)))
+    plan(site)
+    let_pass(site, minutes=10)
+    known = DigestSender._mark_done
+
+    with site.twin(SETTINGS) as twin, ThreadPoolExecutor(1) as executor, monkeypatch.context() as patched:
+
+        def cancel() -> None:
+            twin.caller("editor").change("events", event["id"], event_status="cancelled")
+            plan(twin)
+
+        def mark_done(*arguments: Any) -> None:
+            executor.submit(cancel).result()
+            known(*arguments)
+
+        patched.setattr(DigestSender, "_mark_done", mark_done)
+        send_due(site, smtp.url)
+    assert len(smtp.messages) == (before == "an alert")
+    let_pass(site, hours=2)
+    send_due(site, smtp.url)
+    assert str(smtp.messages[-1]["Subject"]) == "Cancelled: Choir & organ"
+
+
+def test_the_same_alert_twice_has_two_message_ids(
+    site: RunningApp, reader: Reader, event: Event, smtp: SmtpServer
+) -> None:
+    follow_event(reader, event)
+    for status in ("cancelled", "scheduled", "cancelled"):
+        site.caller("editor").change("events", event["id"], event_status=status)
+        assert len(send(site, smtp)) == 1
+        let_pass(site, hours=1)
+    assert len({message["Message-ID"] for message in smtp.messages}) == 3
 
 
 def test_past_events_are_forgotten(site: RunningApp, reader: Reader, event: Event) -> None:
     follow_event(reader, event)
-    site.sql("UPDATE follows SET next_at = NULL")
 
     def clean(later: timedelta) -> int:
         site.run_with_database(lambda database: clean_follows(database, utc_now() + later))

@@ -36,6 +36,8 @@ def test_addresses_and_searches_stay_in_their_tables(
     smtp.answer = lambda step, address: f"550 5.1.1 {address} unknown" if step == "RCPT" else ""
     site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")
     send_due(site, smtp.url)
+    site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")
+    send_due(site, smtp.url)
     assert find_tables(site) == {"followers"}
     logged = "\n".join(JsonFormatter().format(record) for record in caplog.records if record.name not in FOREIGN)
     assert ADDRESS not in logged

@@ -99,7 +99,7 @@ def test_unknown_filters_cannot_be_followed(site: RunningApp, reader: Reader) ->
 def test_queries_have_coarse_coordinates_and_folded_searches(site: RunningApp, reader: Reader) -> None:
     reader.follow(f"{FOLLOW}?geoloc_lat=48.208174&geoloc_lng=-0.001&geoloc_radius=5&search=Köl%C3%A9")
     [row] = find_follows(site)
-    assert row["query"] == "geoloc_lat=48.21&geoloc_lng=-0.00&geoloc_radius=5&search=" + quote("kole")
+    assert row["query"] == "geoloc_lat=48.21&geoloc_lng=0.00&geoloc_radius=5&search=" + quote("kole")
 
 
 def test_the_response_does_not_tell_whether_an_address_is_known(site: RunningApp, reader: Reader) -> None:

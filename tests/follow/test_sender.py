@@ -1,13 +1,16 @@
 """The sender of digests: what it sends to whom, when it sends nothing, and refusals."""
 
 import re
+import time
 from datetime import timedelta
 from email.message import EmailMessage
+from typing import Any
 
 import pytest
 
 from kalends.core.times import utc_now
 from kalends.follow.jobs import DigestSender
+from kalends.follow.mails.message_bytes import PreparedMessage, Recipient
 from kalends.store.database import Database
 from tests.api.running_app import RunningApp
 from tests.console.smtp_server import SmtpServer
@@ -163,8 +166,12 @@ def test_dead_addresses_are_suppressed(site: RunningApp, smtp: SmtpServer, code:
     refuse(smtp, f"550 {code} <x0@example.org> is unknown")
     assert send_due(site, smtp.url) == {"sent": 2}
     dead = next(row for row in find_follows(site) if row["email"].startswith("x"))
+    assert (dead["suppressed_at"], dead["refusals"], dead["refusal_code"]) == (None, 1, code)
+    assert timedelta(minutes=59) < dead["next_at"] - utc_now() <= timedelta(hours=1)
+    send_due(site, smtp.url, read_now=lambda: dead["next_at"])
+    dead = next(row for row in find_follows(site) if row["email"].startswith("x"))
     assert (dead["suppressed_at"] is not None, dead["refusal_code"], dead["next_at"]) == (True, code, None)
-    assert find_days(site) == {"sent": 2, "refused": 1}
+    assert find_days(site) == {"sent": 2, "refused": 2}
 
 
 def test_other_refusals_count_and_success_resets_them(site: RunningApp, smtp: SmtpServer) -> None:
@@ -183,20 +190,27 @@ def test_other_refusals_count_and_success_resets_them(site: RunningApp, smtp: Sm
 
 
 @pytest.mark.parametrize("answer", ["550 5.7.1 relaying denied", "550 5.1.1 unknown"])
-def test_a_failing_relay_suppresses_nobody(site: RunningApp, smtp: SmtpServer, answer: str) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 1.0], ids=["at once", "slowly"])
+def test_a_failing_relay_suppresses_nobody(
+    site: RunningApp, smtp: SmtpServer, monkeypatch: pytest.MonkeyPatch, answer: str, seconds: float
+) -> None:
+    """Each run is a new sender, as with several workers."""
+    monkeypatch.setattr("kalends.follow.jobs.MAX_SECONDS", 1.5)
     make_people(site, 60)
-    refuse(smtp, answer)
 
-    async def send(database: Database) -> list[dict[str, int]]:
-        sender = make_sender(database, smtp.url)
-        first = await sender.send_due()
-        smtp.answer = lambda step, address: ""
-        return [first, await sender.send_due()]
+    def refuse_slowly(step: str, address: str) -> str:
+        time.sleep(seconds if step == "RCPT" else 0)
+        return answer if step == "RCPT" else ""
 
-    assert site.run_with_database(send) == [{}, {}]
+    smtp.answer = refuse_slowly
+    while not site.sql("SELECT FROM mail_hours WHERE refused > 20"):
+        assert send_due(site, smtp.url) == {}
+    smtp.answer = lambda step, address: ""
+    assert send_due(site, smtp.url) == {}  # The pause.
     assert {(row["suppressed_at"], row["refusals"]) for row in find_follows(site)} == {(None, 0)}
     assert smtp.messages == []
     site.sql("UPDATE follows SET next_at = date_trunc('hour', now())")
+    site.sql("UPDATE mail_hours SET hour = hour - interval '2 hours'")
     assert send_due(site, smtp.url) == {"sent": 60}
 
 
@@ -218,10 +232,45 @@ def test_refused_messages_skip_the_slot(site: RunningApp, smtp: SmtpServer, step
     assert (site.run_with_database(find_due), find_days(site)) == ([], {"failed": 2})
 
 
-@pytest.mark.parametrize("answer", [None, "421 closing"])
-def test_an_absent_server_ends_the_run(site: RunningApp, smtp: SmtpServer, answer: str | None) -> None:
+def test_an_absent_server_ends_the_run(site: RunningApp) -> None:
     make_people(site, 5)
-    url = "smtp://127.0.0.1:1" if answer is None else smtp.url
-    smtp.answer = lambda step, address: answer or ""
-    assert send_due(site, url) == {}
+    assert send_due(site, "smtp://127.0.0.1:1") == {}
     assert len(site.run_with_database(find_due)) == 5
+
+
+@pytest.mark.parametrize("step", ["MAIL", "RCPT", "DATA"])
+def test_a_server_that_ends_sessions_gets_the_same_email_later(site: RunningApp, smtp: SmtpServer, step: str) -> None:
+    """Whether the email was accepted is unknown, and others must have their turn."""
+    make_people(site, 6)
+    refuse(smtp, "421 closing", step, start="" if step != "MAIL" else "cal")
+    assert send_due(site, smtp.url) == {}
+    waiting = [row["next_at"] - utc_now() for row in find_follows(site) if row["next_at"] > utc_now()]
+    assert 1 <= len(waiting) <= 4
+    assert all(timedelta(minutes=14) < wait <= timedelta(minutes=15) for wait in waiting)
+    smtp.answer = lambda at, address: ""
+    assert send_due(site, smtp.url) == {"sent": 6 - len(waiting)}
+
+
+def test_one_email_that_cannot_be_made_stops_no_others(
+    site: RunningApp, smtp: SmtpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_people(site, 10)
+    make = PreparedMessage.make_bytes
+
+    def fail(message: PreparedMessage, recipient: Recipient, *others: Any) -> bytes:
+        if recipient.email.startswith(("x1", "x3", "x5", "x7", "x9")):
+            raise UnicodeEncodeError("ascii", recipient.email, 0, 1, "not made")
+        return make(message, recipient, *others)
+
+    monkeypatch.setattr(PreparedMessage, "make_bytes", fail)
+    assert send_due(site, smtp.url) == {"sent": 5, "failed": 5}
+    assert site.run_with_database(find_due) == []
+    assert "UnicodeEncodeError" in caplog.text
+    assert "@example.org" not in caplog.text
+
+
+def test_links_of_an_international_host_are_ascii(site: RunningApp, smtp: SmtpServer) -> None:
+    site.set_site("base_url", "https://kulturhaus-müller.example")
+    make_people(site, 1)
+    assert send_due(site, smtp.url) == {"sent": 1}
+    assert smtp.messages[0]["List-Unsubscribe"].startswith("<https://xn--kulturhaus-mller-uzb.example/follow/end/")

@@ -21,7 +21,7 @@ from tests.lifecycle.processes import Worker, wait_until
 from tests.soak import scaled
 
 PEOPLE = scaled(400, 5_000)
-KILLS = scaled(3, 50)
+KILLS = scaled(2, 50)
 CONFIRMATIONS = scaled(3, 50)
 MANY = scaled(400, 100_000)
 

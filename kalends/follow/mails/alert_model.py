@@ -21,7 +21,7 @@ from kalends.follow.operations.event_follows import EventNews
 from kalends.rendering.cards import mark_title, read_title
 
 CHANGED: Final = N_("An event that you follow has changed")
-REMINDER: Final = N_("A reminder of an event that you follow")
+REMINDER: Final = N_("Reminder: an event that you follow")
 CHANGE_SUBJECT: Final = N_("{changes}: {event}")
 REMINDER_SUBJECT: Final = N_("Reminder: {event}")
 CANCELLED_TITLE: Final = N_("Cancelled")

@@ -74,5 +74,5 @@ def to_html(digest: DigestModel) -> str:
     return _ENVIRONMENT.get_template("digest.html").render(digest=digest, footer_place=FOOTER_PLACE)
 
 
-def render_template(name: str, **values: object) -> str:
-    return _ENVIRONMENT.get_template(name).render(**values)
+def make_html_footer(**values: object) -> str:
+    return _ENVIRONMENT.get_template("digest_footer.html").render(**values)

@@ -1,17 +1,20 @@
 """A digest in words: sections with entries, ready for every format."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from kalends.calendar.access.operation_context import OperationContext
+from kalends.calendar.kinds.event_list import RESOLVED_SERIES
 from kalends.calendar.operations.page_filters import ResolvedFilters
 from kalends.calendar.rules.record_types import CANCELLED, MOVED_ONLINE, POSTPONED, Event
+from kalends.core.errors import ApiError
 from kalends.core.messages import find_language, gettext_noop as N_, translator
 from kalends.core.times import local_of
-from kalends.follow.operations.digest_content import Change, DigestContent
-from kalends.follow.operations.followed_queries import list_names
+from kalends.follow.operations.digest_content import Change, DigestContent, News
+from kalends.follow.operations.followed_queries import list_names, resolve_query
 from kalends.follow.rules.net_changes import CONFIRMED, NEW_PLACE, NEW_TIME, EventState
 from kalends.follow.rules.slots import Slot
 from kalends.rendering.cards import (
@@ -41,6 +44,8 @@ SEVERAL_DATES: Final = N_("{n} dates, the first on {day}")
 BEFORE: Final = N_("before: {when}")
 SEARCH: Final = N_("Search: “{text}”")
 WITHIN: Final = N_("Within {n} km")
+OTHER_FILTERS: Final = N_("More filters")
+ALL_EVENTS: Final = N_("All events")
 SEE_LIST: Final = N_("See the whole list")
 ADD_TO_CALENDAR: Final = N_("Subscribe in your calendar")
 CHANGE_TEXTS: Final = {
@@ -52,6 +57,8 @@ CHANGE_TEXTS: Final = {
     NEW_PLACE: N_("New place"),
 }
 DEFAULT_RADIUS: Final = 40.0  # kilometres
+# Parameters that a list's name tells of, besides those that name records.
+NAMED_PARAMS: Final = {"search", "free", "geoloc_lat", "geoloc_lng", "geoloc_radius", RESOLVED_SERIES}
 # The end of a window less than this belongs to the period's last day.
 HALF_DAY: Final = timedelta(hours=12)
 
@@ -111,15 +118,15 @@ class Reader:
 
 
 def make_digest(content: DigestContent, query: str, slot: Slot, reader: Reader) -> DigestModel:
-    locale, zone = reader.locale, reader.site.timezone
+    locale, zone, news = reader.locale, reader.site.timezone, content.news
     first, last = local_of(slot.begin, zone).date(), local_of(slot.end - HALF_DAY, zone).date()
     sections = [
         _make_coming(content, first, reader),
-        make_changed(content, reader),
+        make_changed(news, reader),
         Section(
             locale.text(NEW),
-            [("", [make_entry(reader.card(event), reader) for event in content.new])] if content.new else [],
-            _count_more(content.new_more, reader),
+            [("", [make_entry(reader.card(event), reader) for event in news.new])] if news.new else [],
+            _count_more(news.new_more, reader),
         ),
     ]
     period = locale.days(first, last)
@@ -151,12 +158,12 @@ def _make_coming(content: DigestContent, first: date, reader: Reader) -> Section
     return Section(reader.locale.text(COMING), groups, _count_more(content.coming_more, reader))
 
 
-def make_changed(content: DigestContent, reader: Reader) -> Section:
-    entries = [make_change(change, reader) for change in content.changes]
-    for state in content.withdrawn:
+def make_changed(news: News, reader: Reader) -> Section:
+    entries = [make_change(change, reader) for change in news.changes]
+    for state in news.withdrawn:
         when = format_state(state, reader.locale)
         entries.append(Entry("", "", "", "", (reader.locale.text(WITHDRAWN, when=when),)))
-    more = _count_more(content.changes_more, reader)
+    more = _count_more(news.changes_more, reader)
     return Section(reader.locale.text(CHANGED), [("", entries)] if entries else [], more)
 
 
@@ -184,10 +191,8 @@ def make_change(change: Change, reader: Reader) -> Entry:
     if event.reason:
         notes.append(event.reason)
     entry = make_entry(card, reader)
-    when = entry.when
-    if change.number > 1:
-        when = locale.text(SEVERAL_DATES, n=change.number, day=entry.when)
-    return Entry(entry.title, entry.url, when, entry.place, tuple(notes), entry.is_struck)
+    when = locale.text(SEVERAL_DATES, n=change.number, day=entry.when) if change.number > 1 else entry.when
+    return replace(entry, when=when, notes=tuple(notes))
 
 
 def name_changes(kinds: Sequence[str], locale: PageLocale) -> str:
@@ -215,4 +220,15 @@ def describe_filters(filters: ResolvedFilters, values: Mapping[str, Any], locale
         parts.append(locale.text(FREE_TEXT))
     if "geoloc_lat" in values:
         parts.append(locale.text(WITHIN, n=f"{values.get('geoloc_radius', DEFAULT_RADIUS):g}"))
+    if set(values) - set(filters.named) - NAMED_PARAMS:
+        parts.append(locale.text(OTHER_FILTERS))
     return ", ".join(parts)
+
+
+async def describe_query(context: OperationContext, query: str, locale: PageLocale) -> str:
+    """Return the name of the list with a canonical text."""
+    try:
+        context, filters = await resolve_query(context, query)
+    except ApiError:  # A later version may not know a filter any more.
+        return query
+    return describe_filters(filters, context.values, locale) or locale.text(ALL_EVENTS)

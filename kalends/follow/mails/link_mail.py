@@ -1,10 +1,9 @@
 """The email that asks to confirm a follow, or leads to the page where people change what they follow."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
-from kalends.calendar.operations.page_filters import resolve_filters
+from kalends.calendar.kinds.event_list import RESOLVED_SERIES
 from kalends.core.errors import ApiError
 from kalends.core.messages import choose_email_language, gettext_noop as N_
 from kalends.core.times import utc_now
@@ -12,8 +11,8 @@ from kalends.follow import storage
 from kalends.follow.mails.digest_model import Reader
 from kalends.follow.mails.message_bytes import make_manage_url
 from kalends.follow.operations.event_follows import list_followable
-from kalends.follow.operations.followed_queries import list_names, read_query
-from kalends.follow.operations.followings import is_waiting_event, make_reader_context
+from kalends.follow.operations.followed_queries import list_names, resolve_query
+from kalends.follow.operations.followings import make_reader_context
 from kalends.rendering.cards import read_title, shorten
 from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
@@ -38,7 +37,7 @@ Deliver = Callable[[Site, str, str, str], Awaitable[None]]  # to an address, wit
 
 
 async def send_link_mail(
-    database: SiteDatabase, deliver: Deliver, base_url: str, site_id: int, *, follower_id: str, follow_id: str
+    database: SiteDatabase, deliver: Deliver, base_url: str, site_id: int, follower_id: str
 ) -> None:
     """Write and deliver the email, unless the person has gone."""
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
@@ -47,7 +46,7 @@ async def send_link_mail(
             return
         reader = Reader.make(tx.site, choose_email_language(follower["language"], tx.site.language), url)
         link = make_manage_url(reader, follower["key"], follower_id, tx.now)
-        about = await _describe_new(tx, reader, follower_id, follow_id)
+        about = await _describe_waiting(tx, reader, follower_id)
     subject, text = (CONFIRM_SUBJECT, CONFIRM_TEXT) if about else (LINK_SUBJECT, LINK_TEXT)
     name = reader.site.name
     await deliver(
@@ -58,24 +57,23 @@ async def send_link_mail(
     )
 
 
-async def _describe_new(tx: Transaction, reader: Reader, follower_id: str, follow_id: str) -> str:
-    """Name what waits for a confirmation: a list, or otherwise events; empty if nothing does."""
-    follow = await storage.find_follow(tx, follow_id) if follow_id else None
-    if follow is not None and follow["confirmed_at"] is None:
-        return await describe_list(tx, reader, follow["query"] or "")
-    ids = [row["event_id"] for row in await storage.list_follows(tx, follower_id) if is_waiting_event(row)]
+async def _describe_waiting(tx: Transaction, reader: Reader, follower_id: str) -> str:
+    """Name the lists and events that wait for a confirmation; empty if none does."""
+    waiting = [row for row in await storage.list_follows(tx, follower_id) if row["confirmed_at"] is None]
+    ids = [row["event_id"] for row in waiting if row["event_id"] is not None]
     events = await list_followable(make_reader_context(tx, reader.base_url), ids) if ids else []
-    return ", ".join([shorten(read_title(event.title), MAX_ABOUT) for event in events[:MAX_NAMES]])
+    names = [await _describe_list(tx, reader, row["query"]) for row in waiting if row["event_id"] is None]
+    return ", ".join([*names, *[shorten(read_title(event.title), MAX_ABOUT) for event in events[:MAX_NAMES]]])
 
 
-async def describe_list(tx: Transaction, reader: Reader, query: str) -> str:
+async def _describe_list(tx: Transaction, reader: Reader, query: str) -> str:
     """Return a list's name, with nothing that was typed: anyone can have it sent to any address."""
+    text = reader.locale.text
     try:
-        context = replace(make_reader_context(tx, reader.base_url), values=read_query(query))
-        context, resolved = await resolve_filters(context)
+        context, resolved = await resolve_query(make_reader_context(tx, reader.base_url), query)
     except ApiError:
-        return reader.locale.text(A_SEARCH)
+        return text(A_SEARCH)
     names = [shorten(read_title(name), MAX_ABOUT) for name in list_names(resolved)[:MAX_NAMES]]
-    if set(context.values) - set(resolved.named):
-        names.append(reader.locale.text(A_SEARCH))
-    return ", ".join(names) if names else reader.locale.text(A_SEARCH if query else ALL_EVENTS)
+    if set(context.values) - set(resolved.named) - {RESOLVED_SERIES}:
+        names.append(text(A_SEARCH))
+    return ", ".join(names) if names else text(A_SEARCH if query else ALL_EVENTS)

@@ -12,19 +12,17 @@ from email.utils import format_datetime
 from typing import Final
 
 from kalends.core.messages import gettext_noop as N_
-from kalends.follow.mails.digest_formats import FOOTER_PLACE, render_template, to_html, to_text
+from kalends.follow.mails.digest_formats import FOOTER_PLACE, make_html_footer, to_html, to_text
 from kalends.follow.mails.digest_model import DigestModel, Reader
 from kalends.follow.rules.follow_tokens import make_end_token, make_manage_token, make_message_id
 
-REASON: Final = N_("You get this email because you follow {site}.")
+REASON: Final = N_("You’re getting this email because you follow {site}.")
 UNSUBSCRIBE: Final = N_("Unsubscribe from this list")
 UNSUBSCRIBE_EVENT: Final = N_("No more emails about this event")
 MANAGE: Final = N_("Change, pause or end your emails")
 FOLLOW_PATH: Final = "/follow/"
 END_PATH: Final = f"{FOLLOW_PATH}end/"
 PART: Final = "Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
-
-
 CALENDAR_PART: Final = (
     b"Content-Type: text/calendar; charset=utf-8; method=PUBLISH\r\nContent-Transfer-Encoding: base64\r\n"
     b'Content-Disposition: attachment; filename="event.ics"\r\n\r\n'
@@ -61,7 +59,8 @@ class PreparedMessage:
 
     def make_bytes(self, recipient: Recipient, purpose: str, now: datetime) -> bytes:
         """Return the email. Emails with the same `purpose` have the same Message-ID."""
-        end_url, manage_url = make_links(self.reader, recipient, now)
+        end_url = self.reader.url(f"{END_PATH}{make_end_token(recipient.key, recipient.follow_id)}")
+        manage_url = make_manage_url(self.reader, recipient.key, recipient.follower_id, now)
         message_id = make_message_id(recipient.key, f"{recipient.follow_id} {purpose}")
         locale, site = self.reader.locale, self.reader.site
         texts = {
@@ -81,13 +80,12 @@ class PreparedMessage:
                 "",
             )
         )
-        html = render_template("digest_footer.html", end_url=end_url, manage_url=manage_url, **texts)
-        one_click = end_url.startswith("https://")
+        html = make_html_footer(end_url=end_url, manage_url=manage_url, **texts)
         personal = (
             f"To: {recipient.email}\r\nDate: {format_datetime(now)}\r\nMessage-ID: <{message_id}@{self.domain}>\r\n"
-            + (f"List-Unsubscribe: <{end_url}>\r\n" if one_click else "")
-            + ("List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" if one_click else "")
         )
+        if end_url.startswith("https://"):
+            personal += f"List-Unsubscribe: <{end_url}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
         delimiter = f"\r\n--{self.boundary}".encode()
         return b"".join(
             (
@@ -107,12 +105,6 @@ class PreparedMessage:
                 self.attachment,
             )
         )
-
-
-def make_links(reader: Reader, recipient: Recipient, now: datetime) -> tuple[str, str]:
-    """Return the addresses that end this follow and that open the person's page."""
-    end = reader.url(f"{END_PATH}{make_end_token(recipient.key, recipient.follow_id)}")
-    return end, make_manage_url(reader, recipient.key, recipient.follower_id, now)
 
 
 def make_manage_url(reader: Reader, key: bytes, follower_id: str, now: datetime) -> str:

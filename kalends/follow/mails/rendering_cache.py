@@ -10,11 +10,12 @@ from kalends.calendar.access.caching import find_touched
 from kalends.core.limits import ByteLru
 from kalends.core.messages import choose_email_language
 from kalends.core.times import utc_now
+from kalends.core.urls import to_ascii_url
 from kalends.follow.mails.alert_model import make_alert, write_calendar
 from kalends.follow.mails.digest_model import Reader, make_digest
 from kalends.follow.mails.message_bytes import PreparedMessage, prepare
-from kalends.follow.operations.digest_content import DigestContent, read_digest
-from kalends.follow.operations.event_follows import EventNews, read_event_news
+from kalends.follow.operations.digest_content import read_digest
+from kalends.follow.operations.event_follows import read_event_news
 from kalends.follow.operations.followings import make_reader_context
 from kalends.follow.rules.event_alerts import Decision
 from kalends.follow.rules.slots import Slot
@@ -81,7 +82,8 @@ class Mailbox:
     find_sender: Callable[[Site], str]
 
     def find_url(self, site: Site) -> str:
-        return (site.base_url or self.base_url).rstrip("/")
+        """Return the URL for links, which are in headers, too."""
+        return to_ascii_url(site.base_url or self.base_url).rstrip("/")
 
     def is_open(self, site: Site) -> bool:
         return site.follow_by_email and bool(self.find_url(site))
@@ -123,23 +125,18 @@ class RenderingCache:
             if not self.mailbox.is_open(site):
                 return Rendering(None, True, site.revision, site.revision, frozenset(["site"]), now)
             context = make_reader_context(tx, url)
-            content: EventNews | DigestContent
+            reader = Reader.make(site, choose_email_language(key.language, site.language), url)
+            sender = self.mailbox.find_sender(site)
+            message, decision = None, None
+            self.number += 1
             if isinstance(key, EventKey):
-                content = await read_event_news(context, key.event_id, key.known)
+                news = await read_event_news(context, key.event_id, key.known)
+                decision, tags = news.decision, news.cache_tags
+                if decision.sends:
+                    message = prepare(make_alert(news, reader), reader, sender, write_calendar(news, reader))
             else:
                 content = await read_digest(context, key.query, key.slot, key.since)
-        self.number += 1
-        reader = Reader.make(site, choose_email_language(key.language, site.language), url)
-        message = self._prepare(content, key, reader)
-        decision = content.decision if isinstance(content, EventNews) else None
-        return Rendering(message, False, site.revision, site.revision, content.cache_tags, now, decision)
-
-    def _prepare(self, content: EventNews | DigestContent, key: MailKey, reader: Reader) -> PreparedMessage | None:
-        sender = self.mailbox.find_sender(reader.site)
-        if isinstance(content, EventNews):
-            if not content.decision.sends:
-                return None
-            return prepare(make_alert(content, reader), reader, sender, write_calendar(content, reader))
-        if content.is_empty or not isinstance(key, DigestKey):
-            return None
-        return prepare(make_digest(content, key.query, key.slot, reader), reader, sender)
+                tags = content.cache_tags
+                if not content.is_empty:
+                    message = prepare(make_digest(content, key.query, key.slot, reader), reader, sender)
+        return Rendering(message, False, site.revision, site.revision, tags, now, decision)

@@ -10,13 +10,13 @@ from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.kinds.event_shortcuts import HIDE_SUBSEQUENT
 from kalends.calendar.kinds.events import EVENTS
 from kalends.calendar.operations.calendar_months import with_filter
-from kalends.calendar.operations.page_filters import ResolvedFilters, resolve_filters
+from kalends.calendar.operations.page_filters import ResolvedFilters
 from kalends.calendar.operations.record_verbs import build_events, find_page
 from kalends.calendar.operations.site_feeds import find_withdrawn
 from kalends.calendar.rules.record_types import SCHEDULED, Event
 from kalends.calendar.storage.history_tables import list_edits_of_records
 from kalends.core.times import DateTimeInput
-from kalends.follow.operations.followed_queries import read_query
+from kalends.follow.operations.followed_queries import resolve_query
 from kalends.follow.rules.net_changes import EventState, find_kinds, group_changes, make_group_key, rewind
 from kalends.follow.rules.slots import Slot
 from kalends.store import Row
@@ -26,7 +26,7 @@ from kalends.store.sql import Sql
 MAX_COMING: Final = 50
 MAX_CHANGES: Final = 30
 MAX_NEW: Final = 20
-MAX_READ: Final = 1000  # changed events
+MAX_READ: Final = 1000  # changed events, the next ones first
 COMING_EVENTS: Final = replace(EVENTS, reads=replace(EVENTS.reads, max_per_page=MAX_COMING))
 _CHANGED: Final = with_filter("changed_since", lambda since: Sql("r.revision > ?", since))
 CHANGED_EVENTS: Final = replace(_CHANGED, reads=replace(_CHANGED.reads, max_per_page=MAX_READ))
@@ -57,52 +57,50 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class DigestContent:
-    """`more` counts the events that the digest has no room for."""
+class News:
+    """What has changed since the last email. `more` counts what the digest has no room for."""
 
+    changes: Sequence[Change] = ()
+    withdrawn: Sequence[EventState] = ()  # as they were last announced
+    changes_more: int = 0  # of both
+    new: Sequence[Event] = ()
+    new_more: int = 0
+    cache_tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DigestContent:
     coming: Sequence[Event]
     coming_more: int
-    changes: Sequence[Change]
-    changes_more: int
-    withdrawn: Sequence[EventState]  # as they were last announced
-    new: Sequence[Event]
-    new_more: int
+    news: News
     filters: ResolvedFilters
     values: Mapping[str, Any]
-    revision: int
     cache_tags: frozenset[str]
 
     @property
     def is_empty(self) -> bool:
-        return not (self.coming or self.changes or self.withdrawn or self.new)
+        return not (self.coming or self.news.changes or self.news.withdrawn or self.news.new)
 
 
 async def read_digest(context: OperationContext, query: str, slot: Slot, since: int | None) -> DigestContent:
     """Read the digest of a list at a slot. `since` is the revision of the last email; None: there was none."""
     tx = context.transaction
-    context, filters = await resolve_filters(replace(context, values=read_query(query)))
+    context, filters = await resolve_query(context, query)
     filtered = context.values
     begin = max(slot.begin, tx.now)
     window = {**_make_window(begin, slot.end), HIDE_SUBSEQUENT: True, "per_page": MAX_COMING}
     page = await find_page(COMING_EVENTS, replace(context, values={**filtered, **window}))
-    tags = {*caching.tags_for_shown(EVENTS, filtered, page.rows)}
     coming = await build_events(context, page.rows)
-    news = _News()
+    news = News()
     if since is not None and since >= tx.site.trimmed_revision:
         news = await _find_news(replace(context, values={**filtered, **_make_window(begin)}), since, slot.end)
-        tags |= news.tags
     return DigestContent(
         coming=coming,
         coming_more=page.total - len(coming),
-        changes=news.changes,
-        changes_more=news.changes_more,
-        withdrawn=news.withdrawn,
-        new=news.new,
-        new_more=news.new_more,
+        news=news,
         filters=filters,
         values=filtered,
-        revision=tx.site.revision,
-        cache_tags=frozenset(tags),
+        cache_tags=news.cache_tags.union(caching.tags_for_shown(EVENTS, filtered, page.rows)),
     )
 
 
@@ -115,17 +113,7 @@ def _make_window(begin: datetime, end: datetime | None = None) -> dict[str, Any]
     return {**exact, "strict_dates": True}
 
 
-@dataclass(frozen=True, slots=True)
-class _News:
-    changes: Sequence[Change] = ()
-    changes_more: int = 0
-    withdrawn: Sequence[EventState] = ()
-    new: Sequence[Event] = ()
-    new_more: int = 0
-    tags: frozenset[str] = frozenset()
-
-
-async def _find_news(context: OperationContext, since: int, window_end: datetime) -> _News:
+async def _find_news(context: OperationContext, since: int, window_end: datetime) -> News:
     """Compare the list's events with their states at a revision."""
     values = {**context.values, "changed_since": since, "per_page": MAX_READ}
     changed = (await find_page(CHANGED_EVENTS, replace(context, values=values), with_total=False)).rows
@@ -141,16 +129,16 @@ async def _find_news(context: OperationContext, since: int, window_end: datetime
         columns = _read_columns(row)
         then, now = _find_former(columns, edits.get(row["id"], [])), EventState.from_columns(columns)
         if then is None:
-            if row["start_utc"] > window_end:
+            if row["start_utc"] >= window_end:
                 new.setdefault(row["series_id"] or -row["id"], row)  # A series is new once.
         elif kinds := find_kinds(then, now):
-            entries.append((make_group_key(row["series_id"], row["id"], then, now), (row, then, kinds)))
-    groups = group_changes(entries)
-    shown = groups[:MAX_CHANGES]
-    events = await build_events(context, [group[0][0] for group in shown])
+            entries.append((make_group_key(row["series_id"], row["id"], then, now, kinds), (row, then, kinds)))
     formers = [_find_former(_complete(row), edits.get(row["id"], [])) for row in gone]
     withdrawn = [former for former in formers if former is not None]
-    return _News(
+    groups = group_changes(entries)
+    shown = groups[: max(0, MAX_CHANGES - len(withdrawn))]
+    events = await build_events(context, [group[0][0] for group in shown])
+    return News(
         changes=tuple(
             Change(event, group[0][1], group[0][2], len(group)) for event, group in zip(events, shown, strict=True)
         ),
@@ -158,7 +146,7 @@ async def _find_news(context: OperationContext, since: int, window_end: datetime
         withdrawn=tuple(withdrawn[:MAX_CHANGES]),
         new=tuple(await build_events(context, list(new.values())[:MAX_NEW])),
         new_more=max(0, len(new) - MAX_NEW),
-        tags=frozenset(
+        cache_tags=frozenset(
             [
                 *caching.tags_for_shown(EVENTS, context.values, changed),
                 *[caching.record_tag("events", row["id"]) for row in gone],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -40,7 +40,6 @@ class EventNews:
     uid: str  # empty if the event was deleted
     sequence: int
     read_at: datetime
-    revision: int
     cache_tags: frozenset[str]
 
 
@@ -60,16 +59,16 @@ async def read_event_news(context: OperationContext, event_id: int, known_text: 
         uid=row["uid"] if row is not None else "",
         sequence=sequences.get(event_id, 0),
         read_at=tx.now,
-        revision=tx.site.revision,
         cache_tags=frozenset((*tags, *caching.tags_for_event(event_id))),
     )
 
 
 async def list_followable(context: OperationContext, ids: Sequence[int]) -> list[Event]:
     """Return those of some events that people can follow: public ones that are not over."""
-    values: dict[str, Any] = {"include": list(ids)[:MAX_EVENTS], "per_page": MAX_EVENTS}
+    values = {"include": list(ids), "per_page": EVENTS.reads.max_per_page}
     rows = (await find_page(EVENTS, replace(context, values=values), with_total=False)).rows
-    return await build_events(context, [row for row in rows if row["end_utc"] > context.transaction.now])
+    upcoming = [row for row in rows if row["end_utc"] > context.transaction.now]
+    return await build_events(context, upcoming[:MAX_EVENTS])
 
 
 async def find_public_event(context: OperationContext, event_id: int) -> Event | None:
@@ -79,13 +78,13 @@ async def find_public_event(context: OperationContext, event_id: int) -> Event |
 
 
 async def confirm_event(tx: Transaction, follow: Row, *, is_suppressed: bool) -> None:
-    """Let a follow begin, from the event's present state."""
+    """Let a follow begin, from the event's present state. A change at the same time is found by looking again."""
     row = await _find_row(tx, follow["event_id"])
     if row is None:
         await storage.remove_follow(tx, follow["id"])
         return
     known = KnownState.first(read_state(row), tx.now)
-    next_at = None if is_suppressed else decide(known, known.state, tx.now).next_at
+    next_at = None if is_suppressed else tx.now + ALERT_DELAY
     columns: storage.Columns = {"confirmed_at": tx.now, "next_at": next_at, "known": encode_known(known)}
     await storage.change_follow(tx, follow["id"], columns)
     await log_consumers.add_consumer(tx, CONSUMER, tx.site.revision)
@@ -101,7 +100,7 @@ async def _find_row(tx: Transaction, event_id: int) -> Row | None:
 
 @dataclass(frozen=True, slots=True)
 class AlertPlanner:
-    """The handler of the change log that lets emails about changed events become due."""
+    """Schedules alerts after changes: a handler of the change log."""
 
     database: Database
 

@@ -3,20 +3,18 @@
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from kalends.accounts.storage import user_tables
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.access.permissions import count_attempt
 from kalends.calendar.kinds.kind import ANONYMOUS_ACTOR
 from kalends.core.credentials import keyed_hash, new_uid
-from kalends.core.limits import Limit, rate_limit_key, seconds_to_wait
+from kalends.core.limits import Limit, rate_limit_key
 from kalends.follow import storage
 from kalends.follow.operations import event_follows
 from kalends.follow.rules.follow_limits import (
     CONFIRM_PERIOD,
-    MAX_EVENTS,
-    MAX_LISTS,
+    MAX_FOLLOWED,
     PAST_PERIOD,
     PER_ADDRESS,
     PER_NETWORK,
@@ -29,6 +27,8 @@ from kalends.store import Row, job_queue
 from kalends.store.database import Database, Transaction
 
 SITE_SUBJECT: Final = "follow"
+
+type Followable = Literal["query", "event_id"]
 
 
 def make_reader_context(tx: Transaction, base_url: str) -> OperationContext:
@@ -45,62 +45,47 @@ async def count_post(tx: Transaction, client_ip: str) -> int:
     return await count_attempt(tx, f"follow from {rate_limit_key(client_ip)}", PER_NETWORK)
 
 
-async def find_site_wait(tx: Transaction) -> int:
-    """Return the seconds until the site can ask for another confirmation; 0 if it can now."""
-    failures = await user_tables.find_failures(tx, [SITE_SUBJECT])
-    return max((seconds_to_wait(PER_SITE, *row, tx.now) for row in failures.values()), default=0)
+async def ask(
+    tx: Transaction, email: str, column: Followable, wanted: Sequence[Any], *, language: str, rhythm: Rhythm
+) -> None:
+    """Store lists or events that nobody gets emails about until they are confirmed, and enqueue the confirmation.
 
-
-async def ask(tx: Transaction, email: str, language: str, query: str, rhythm: Rhythm) -> None:
-    """Store a list that nobody gets emails about until the address is confirmed, and enqueue the confirmation.
-
-    What happens does not depend on the address in a way that the response could tell.
+    The response reveals nothing about the address.
     """
     key = secrets.token_bytes(KEY_BYTES)
     follower_id = await storage.ensure_follower(tx, new_uid(), email, key, language)
-    follow_id = ""
-    if await storage.count_lists(tx, follower_id, query) < MAX_LISTS:
-        values: Mapping[Any, object] = {
-            "query": query, "rhythm": rhythm.name, "weekday": rhythm.weekday, "hour": rhythm.hour
-        }  # fmt: skip
-        follow_id = (await storage.add_list(tx, new_uid(), follower_id, values))["id"]
-    await send_link(tx, email, follower_id, follow_id)
-
-
-async def ask_events(tx: Transaction, email: str, language: str, event_ids: Sequence[int]) -> None:
-    """Store events that nobody gets emails about until the address is confirmed, and enqueue the confirmation."""
-    key = secrets.token_bytes(KEY_BYTES)
-    follower_id = await storage.ensure_follower(tx, new_uid(), email, key, language)
-    room = MAX_EVENTS - await storage.count_events(tx, follower_id)
-    for event_id in event_ids[: max(room, 0)]:
-        await storage.add_event(tx, new_uid(), follower_id, event_id)
+    rows = await storage.list_follows(tx, follower_id)
+    known = {row[column] for row in rows if row[column] is not None}
+    for value in wanted:
+        if value in known or len(known) < MAX_FOLLOWED[column]:
+            known.add(value)
+            await storage.add_follow(tx, new_uid(), follower_id, {column: value, **rhythm.columns})
     await send_link(tx, email, follower_id)
 
 
-async def send_link(tx: Transaction, email: str, follower_id: str, follow_id: str = "") -> None:
+async def send_link(tx: Transaction, email: str, follower_id: str) -> None:
     """Enqueue an email with a link to the person's page, unless there were too many."""
     address = f"follow address {keyed_hash(tx.site.secret, 'follow address', email.lower()).hex()}"
     limits: Mapping[str, Limit] = {address: PER_ADDRESS, SITE_SUBJECT: PER_SITE}
     for subject, limit in limits.items():
         if await count_attempt(tx, subject, limit):
             return
-    arguments = {"follower_id": follower_id, "follow_id": follow_id}
-    await job_queue.enqueue(tx, job_queue.Task.SEND_FOLLOW_EMAIL, arguments)
+    await job_queue.enqueue(tx, job_queue.Task.SEND_FOLLOW_EMAIL, {"follower_id": follower_id})
 
 
 # Links in emails -------------------------------------------------------------------------------------------
 
 
-async def open_manage_token(tx: Transaction, token: Token | None, *, locked: bool = False) -> Row | None:
+async def open_manage_token(tx: Transaction, token: Token, *, locked: bool = False) -> Row | None:
     """Return the person that a token belongs to, even if it has expired."""
-    row = await storage.find_follower(tx, token.id, locked=locked) if token is not None else None
-    return row if row is not None and token is not None and token.is_made_with(row["key"]) else None
+    row = await storage.find_follower(tx, token.id, locked=locked)
+    return row if row is not None and token.is_made_with(row["key"]) else None
 
 
-async def open_end_token(tx: Transaction, token: Token | None) -> Row | None:
+async def open_end_token(tx: Transaction, token: Token) -> Row | None:
     """Return the follow that a token ends."""
-    row = await storage.find_follow(tx, token.id) if token is not None else None
-    return row if row is not None and token is not None and token.is_made_with(row["key"]) else None
+    row = await storage.find_follow(tx, token.id)
+    return row if row is not None and token.is_made_with(row["key"]) else None
 
 
 async def confirm(tx: Transaction, follower: Row, follow: Row) -> None:
@@ -124,8 +109,7 @@ def is_waiting_event(follow: Row) -> bool:
 
 async def change_rhythm(tx: Transaction, follow: Row, rhythm: Rhythm) -> None:
     due = find_next(rhythm, tx.now, tx.site.timezone) if follow["next_at"] is not None else None
-    values: Mapping[Any, object] = {"rhythm": rhythm.name, "weekday": rhythm.weekday, "hour": rhythm.hour}
-    await storage.change_follow(tx, follow["id"], {**values, "next_at": due})
+    await storage.change_follow(tx, follow["id"], {**rhythm.columns, "next_at": due})
 
 
 async def pause(tx: Transaction, follower: Row, follow: Row, *, paused: bool) -> None:
@@ -173,10 +157,9 @@ def _plan(tx: Transaction, follow: Row) -> datetime:
 
 async def clean_follows(database: Database, now: datetime) -> None:
     """Delete what nobody has confirmed in time, past events, people who follow nothing, and old suppressions."""
-    limits = now - CONFIRM_PERIOD, now - SUPPRESSED_PERIOD
-    for site_id in await storage.find_sites_to_clean(database, *limits):
+    confirmed_by, suppressed_by = now - CONFIRM_PERIOD, now - SUPPRESSED_PERIOD
+    for site_id in await storage.find_sites_to_clean(database, confirmed_by, suppressed_by):
         with job_queue.skipping_unknown_sites():
             async with database.transaction(site_id, now, writing=True) as tx:
-                await storage.remove_past_events(tx, now - PAST_PERIOD)
-                await storage.remove_idle(tx, *limits)
+                await storage.remove_stale(tx, confirmed_by, now - PAST_PERIOD, suppressed_by)
                 await event_follows.drop_idle_consumer(tx)

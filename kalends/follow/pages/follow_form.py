@@ -10,7 +10,6 @@ from starlette.responses import Response
 from kalends.calendar.access.caching import tags_for_event
 from kalends.calendar.access.operation_context import OperationContext
 from kalends.calendar.operations.page_filters import resolve_filters
-from kalends.calendar.operations.site_feeds import FEED_PARAMS
 from kalends.calendar.rules.record_types import Event
 from kalends.core import errors
 from kalends.core.messages import Message, gettext_noop as N_
@@ -46,10 +45,9 @@ SENT: Final = (
     N_("We’ve sent you an email with a link. Open the link within 48 hours and press “Confirm”."),
     N_("If no email arrives, look in your spam folder, check the address, and try again in 20 minutes."),
 )
-TRY_LATER: Final = N_("Many people are asking for emails at the moment. Try again later.")
+TRY_LATER: Final = N_("Too many requests from your network. Try again later.")
 RHYTHM_NAMES: Final = {"weekly": N_("Every week"), "daily": N_("Every day")}
 DEFAULT: Final = Rhythm(RHYTHMS[0], DEFAULT_WEEKDAY, DEFAULT_HOUR)
-FORM_PARAMS: Final = (*LIST_PARAMS, *[row for row in FEED_PARAMS if row.name == "include"])
 MAX_EXAMPLE: Final = 20_000  # characters
 
 
@@ -142,7 +140,7 @@ async def handle_follow(request: PageRequest) -> Response:
     """Store an unconfirmed follow and send an email, whatever the address is."""
     form = await read_form(request) or {}
     filled = {name: value for name, value in form.items() if value not in ("", [""])}
-    values = read_params(FORM_PARAMS, filled)
+    values = read_params(LIST_PARAMS, filled)
     typed = read_text(form, "email")
     email, problem = read_email_field(typed, read_ascii_email)
     async with visit_form(FormVisit, request, attrgetter("follow_by_email"), writing=True) as visit:
@@ -157,14 +155,10 @@ async def handle_follow(request: PageRequest) -> Response:
             more: dict[str, Any] = {"titles": [read_title(event.title) for event in events], "email": typed}
             text = problem.render(page.locale.translate) if problem is not None else ""
             return await visit.show(_make_model(page, problem=text, chosen=rhythm or DEFAULT, **more), 400)
-        if wait := await followings.find_site_wait(visit.tx):
-            return await visit.show_note(HEADING, [TRY_LATER], 429, wait)
-        if read_text(form, HONEYPOT):
-            pass  # A program gets the same answer.
-        elif events:
-            await followings.ask_events(visit.tx, email, request.language, [event.id for event in events])
-        else:
-            await followings.ask(visit.tx, email, request.language, _make_query(page), rhythm)
+        wanted: Sequence[Any] = [event.id for event in events] or [_make_query(page)]
+        if not read_text(form, HONEYPOT):  # A program gets the same answer.
+            column: followings.Followable = "event_id" if events else "query"
+            await followings.ask(visit.tx, email, column, wanted, language=request.language, rhythm=rhythm)
         return await visit.show_note(CHECK_EMAIL, SENT)
 
 
@@ -177,4 +171,4 @@ def read_form_rhythm(form: Mapping[str, Any]) -> Rhythm | None:
     return Rhythm(name, weekday or 1, hour or 0)
 
 
-ROUTES: Final = (PageRoute(FOLLOW_PATH, show_follow_form, FORM_PARAMS, accepts_post=True, handle=handle_follow),)
+ROUTES: Final = (PageRoute(FOLLOW_PATH, show_follow_form, LIST_PARAMS, accepts_post=True, handle=handle_follow),)

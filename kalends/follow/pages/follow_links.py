@@ -1,22 +1,19 @@
 """The pages behind links in emails: what a person follows, and the end of one follow."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from starlette.responses import Response
 
-from kalends.calendar.operations.page_filters import resolve_filters
-from kalends.core.errors import ApiError
 from kalends.core.messages import LANGUAGES, gettext_noop as N_
 from kalends.core.times import local_of
 from kalends.follow import storage
-from kalends.follow.mails.digest_model import describe_filters
+from kalends.follow.mails.digest_model import describe_query
 from kalends.follow.mails.message_bytes import END_PATH, FOLLOW_PATH
 from kalends.follow.operations import followings
 from kalends.follow.operations.event_follows import find_public_event
-from kalends.follow.operations.followed_queries import read_query
 from kalends.follow.pages.follow_form import RhythmChoices, read_form_rhythm
 from kalends.follow.rules.follow_tokens import mask_email, read_end_token, read_manage_token
 from kalends.follow.rules.slots import Rhythm
@@ -26,7 +23,6 @@ from kalends.website.context import PageRequest, PageRoute
 from kalends.website.form_visits import FormPage, FormVisit, read_form, read_text, see_other, visit_form
 
 HEADING: Final = N_("Your emails")
-ALL_EVENTS: Final = N_("All events")
 EXPIRED: Final = N_("Link expired")
 EXPIRED_TEXT: Final = N_("For your security, links to this page work for 30 days.")
 NEW_LINK: Final = N_("Send me a new link")
@@ -54,7 +50,7 @@ class Followed:
     is_confirmed: bool
     is_paused: bool
     confirmed: str  # a day
-    next_mail: str  # a day and time
+    next_mail: str  # a day and time; empty for an event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +76,8 @@ async def handle_manage(request: PageRequest) -> Response:
     request.needs_primary, form = True, await read_form(request)
     token = read_manage_token(request.path_params["token"])
     async with _enter(request, None, writing=form is not None) as visit:
-        follower = await followings.open_manage_token(visit.tx, token, locked=form is not None)
-        if follower is None or token is None or token.expires_at is None:
+        follower = await followings.open_manage_token(visit.tx, token, locked=form is not None) if token else None
+        if follower is None or token is None:
             return await visit.show_note(EXPIRED, [UNKNOWN], 404)
         if token.expires_at <= visit.tx.now:
             return await _offer_link(visit, follower, is_sent=form is not None)
@@ -147,7 +143,8 @@ async def _show(visit: FormVisit, follower: Row) -> Response:
 async def _describe(visit: FormVisit, follow: Row) -> Followed:
     locale, zone = visit.page.locale, visit.tx.site.timezone
     confirmed, next_at = follow["confirmed_at"], follow["next_at"]
-    next_local = local_of(next_at, zone) if next_at is not None else None
+    # An event is looked at again then, which need not make an email.
+    next_local = local_of(next_at, zone) if next_at is not None and follow["event_id"] is None else None
     about, when = await _name(visit, follow)
     return Followed(
         id=follow["id"],
@@ -165,19 +162,11 @@ async def _describe(visit: FormVisit, follow: Row) -> Followed:
 async def _name(visit: FormVisit, follow: Row) -> tuple[str, str]:
     """Return what a follow is about: the name of a list, or an event and its time."""
     if follow["event_id"] is None:
-        return await _name_list(visit, follow["query"]) or visit.page.locale.text(ALL_EVENTS), ""
+        return await describe_query(visit.context, follow["query"], visit.page.locale), ""
     event = await find_public_event(visit.context, follow["event_id"])
     if event is None:
         return visit.page.locale.text(GONE_EVENT), ""
     return read_title(event.title), visit.page.make_card(event).when.text
-
-
-async def _name_list(visit: FormVisit, query: str) -> str:
-    try:
-        context, filters = await resolve_filters(replace(visit.context, values=read_query(query)))
-    except ApiError:  # A later version may not know a filter any more.
-        return query
-    return describe_filters(filters, context.values, visit.page.locale)
 
 
 async def handle_end(request: PageRequest) -> Response:
@@ -186,7 +175,7 @@ async def handle_end(request: PageRequest) -> Response:
     is_post = request.request.method == "POST"
     token = read_end_token(request.path_params["token"])
     async with _enter(request, None, writing=is_post) as visit:
-        follow = await followings.open_end_token(visit.tx, token)
+        follow = await followings.open_end_token(visit.tx, token) if token else None
         if follow is None:
             # Programs may repeat a request after it has succeeded.
             return await visit.show_note(ENDED if is_post else EXPIRED, [UNKNOWN], 200 if is_post else 404)

@@ -29,7 +29,7 @@ class Token:
     id: str
     signed: bytes
     mac: bytes
-    expires_at: datetime | None = None
+    expires_at: datetime  # of a manage token
 
     def is_made_with(self, key: bytes) -> bool:
         return constant_time_equals(_make_mac(key, self.signed), self.mac)
@@ -45,20 +45,11 @@ def make_manage_token(key: bytes, follower_id: str, now: datetime) -> str:
 
 
 def read_end_token(text: str) -> Token | None:
-    content = _decode(text, ID_BYTES)
-    return None if content is None else Token(_read_id(content), END + content[:-MAC_BYTES], content[-MAC_BYTES:])
+    return _read(text, END, 0)
 
 
 def read_manage_token(text: str) -> Token | None:
-    content = _decode(text, ID_BYTES + EXPIRY_BYTES)
-    if content is None:
-        return None
-    seconds = int.from_bytes(content[ID_BYTES : ID_BYTES + EXPIRY_BYTES], "big")
-    try:
-        expires_at = datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError):
-        return None
-    return Token(_read_id(content), MANAGE + content[:-MAC_BYTES], content[-MAC_BYTES:], expires_at)
+    return _read(text, MANAGE, EXPIRY_BYTES)
 
 
 def make_message_id(key: bytes, purpose: str) -> str:
@@ -80,15 +71,15 @@ def _encode(key: bytes, purpose: bytes, content: bytes) -> str:
     return base64.urlsafe_b64encode(content + _make_mac(key, purpose + content)).decode().rstrip("=")
 
 
-def _decode(text: str, length: int) -> bytes | None:
-    """Return a token's bytes if it has the right length. Only one spelling of each token is accepted."""
+def _read(text: str, purpose: bytes, expiry_bytes: int) -> Token | None:
+    """Read a token of the right length. Only one spelling of each token is accepted."""
     try:
-        content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        content, mac = decoded[:-MAC_BYTES], decoded[-MAC_BYTES:]
+        expires_at = datetime.fromtimestamp(int.from_bytes(content[ID_BYTES:], "big"), UTC)
+    except (binascii.Error, ValueError, OverflowError):
         return None
-    is_exact = base64.urlsafe_b64encode(content).decode().rstrip("=") == text
-    return content if is_exact and len(content) == length + MAC_BYTES else None
-
-
-def _read_id(content: bytes) -> str:
-    return str(UUID(bytes=content[:ID_BYTES]))
+    is_exact = base64.urlsafe_b64encode(decoded).decode().rstrip("=") == text
+    if not is_exact or len(content) != ID_BYTES + expiry_bytes:
+        return None
+    return Token(str(UUID(bytes=content[:ID_BYTES])), purpose + content, mac, expires_at)

@@ -80,18 +80,21 @@ def find_kinds(then: EventState, now: EventState) -> tuple[str, ...]:
     if not (then.is_protected or now.is_protected):
         if then.status != now.status:
             found.add(CONFIRMED if now.status == SCHEDULED else now.status)
-        # Whoever hears that an event is online needs no address.
+        # An online event needs no place.
         if then.venue_ids != now.venue_ids and now.status != MOVED_ONLINE:
             found.add(NEW_PLACE)
     return tuple(kind for kind in KINDS if kind in found)
 
 
-def make_group_key(series_id: int | None, event_id: int, then: EventState, now: EventState) -> tuple[object, ...]:
+def make_group_key(
+    series_id: int | None, event_id: int, then: EventState, now: EventState, kinds: tuple[str, ...]
+) -> tuple[object, ...]:
     """Return a key that equal changes of one series share."""
     if series_id is None:
         return (event_id,)
     shift = now.start - then.start, now.end - then.end
-    return series_id, shift, now.start.time(), now.timezone, then.all_day, now.all_day, now.status, now.venue_ids
+    times = now.start.time(), now.timezone, then.all_day, now.all_day
+    return series_id, kinds, shift, times, now.status, now.venue_ids
 
 
 def group_changes[T](entries: Sequence[tuple[tuple[object, ...], T]]) -> list[list[T]]:

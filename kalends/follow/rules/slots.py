@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Final, Literal
+from typing import Final, LiteralString
 
 from kalends.core.times import DateTimeInput, local_of, resolve
 
-type RhythmName = Literal["daily", "weekly"]
 RHYTHMS: Final = ("weekly", "daily")
 DAY: Final = timedelta(days=1)
 # A digest that is later than this is skipped; the next one covers its changes.
@@ -20,6 +19,10 @@ class Rhythm:
     name: str
     weekday: int
     hour: int
+
+    @property
+    def columns(self) -> dict[LiteralString, object]:
+        return {"rhythm": self.name, "weekday": self.weekday, "hour": self.hour}
 
     @property
     def step(self) -> timedelta:

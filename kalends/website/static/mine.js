@@ -11,7 +11,8 @@
   // Pairs of an ID and the event's end. Events are forgotten 30 days after their end.
   const read = () => {
     try {
-      return JSON.parse(localStorage.getItem(KEY) ?? "[]").filter(([, end]) => !(new Date(end) < Date.now() - MONTH));
+      const pairs = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+      return pairs.filter(([, end]) => !(end && new Date(end) < Date.now() - MONTH));
     } catch {
       return [];
     }
@@ -30,7 +31,10 @@
     else url.searchParams.delete("include");
     location.replace(url);
   };
-  const findEnd = (item) => (item?.querySelector("[data-end]") ?? document.querySelector("[data-end]"))?.dataset.end;
+  const findEnd = (item) => {
+    const time = (item?.closest("article") ?? item)?.querySelector("time");
+    return time?.dataset.end ?? time?.dateTime;
+  };
 
   const equip = () => {
     for (const item of document.querySelectorAll("[data-event]:not(:has(> .star))")) {

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kalends.core.credentials import new_uid
-from kalends.follow.rules.follow_limits import Refusal, is_credible
+from kalends.follow.rules.follow_limits import ends_emails, is_credible
 from kalends.follow.rules.follow_tokens import (
     MANAGE_PERIOD,
     make_end_token,
@@ -25,7 +25,7 @@ def test_tokens_name_what_they_were_made_for() -> None:
     end, manage = read_end_token(make_end_token(KEY, uid)), read_manage_token(make_manage_token(KEY, uid, NOW))
     assert end is not None
     assert manage is not None
-    assert (end.id, end.expires_at, manage.id, manage.expires_at) == (uid, None, uid, NOW + MANAGE_PERIOD)
+    assert (end.id, manage.id, manage.expires_at) == (uid, uid, NOW + MANAGE_PERIOD)
     assert [token.is_made_with(key) for token in (end, manage) for key in (KEY, OTHER_KEY)] == [True, False] * 2
 
 
@@ -59,10 +59,14 @@ def test_masked_addresses_show_the_domain_only() -> None:
 
 
 def test_many_refusals_are_the_relays_fault() -> None:
-    refusals = [Refusal(1, new_uid(), "5.1.1") for _ in range(21)]
-    assert is_credible(refusals[:20], 20)
-    assert not is_credible(refusals, 100)
-    assert is_credible(refusals, 105)
+    assert is_credible(20, 20)
+    assert not is_credible(100, 21)
+    assert is_credible(105, 21)
+
+
+@pytest.mark.parametrize(("code", "number"), [("5.1.1", 2), ("5.2.1", 2), ("5.7.1", 3), ("550", 3)])
+def test_emails_end_after_several_refusals(code: str, number: int) -> None:
+    assert [ends_emails(refusals, code) for refusals in (number - 1, number)] == [False, True]
 
 
 def test_manage_tokens_expire_after_thirty_days() -> None:

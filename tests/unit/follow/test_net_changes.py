@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from kalends.follow.rules.net_changes import EventState, find_kinds, group_changes, make_group_key, rewind
+from kalends.follow.rules.net_changes import (
+    CONFIRMED,
+    NEW_TIME,
+    EventState,
+    find_kinds,
+    group_changes,
+    make_group_key,
+    rewind,
+)
 
 COLUMNS: dict[str, Any] = {
     "status": "publish", "hide_from_listings": False, "password_hash": None, "event_status": "scheduled",
@@ -54,13 +62,13 @@ def test_former_values_are_applied_newest_first() -> None:
 
 
 def test_equal_changes_of_a_series_share_a_key() -> None:
-    def move(days: int, hours: int, series_id: int | None = 7) -> tuple[object, ...]:
+    def move(days: int, hours: int, series_id: int | None = 7, *kinds: str) -> tuple[object, ...]:
         then = replace(STATE, start=STATE.start + days * timedelta(days=1), end=STATE.end + days * timedelta(days=1))
         shift = timedelta(hours=hours)
-        return make_group_key(
-            series_id, 10 + days, then, replace(then, start=then.start + shift, end=then.end + shift)
-        )
+        now = replace(then, start=then.start + shift, end=then.end + shift)
+        return make_group_key(series_id, 10 + days, then, now, (NEW_TIME, *kinds))
 
     assert move(0, 1) == move(7, 1) != move(0, 2)
+    assert move(0, 1) != move(7, 1, 7, CONFIRMED)
     assert move(0, 1, None) != move(7, 1, None)
     assert group_changes([(move(0, 1), "a"), (move(0, 2), "b"), (move(7, 1), "c")]) == [["a", "c"], ["b"]]

@@ -39,16 +39,15 @@ CREATE TABLE IF NOT EXISTS follows (
     -- The revision of the last email; null: there was none.
     since        bigint,
     -- What the person knows about the event.
-    known         jsonb,
+    known        jsonb,
     confirmed_at timestamptz,
     paused       boolean NOT NULL DEFAULT false,
-    -- When an email is due; null: unconfirmed, paused or suppressed.
+    -- When an email is due, or an event to be looked at again; null: unconfirmed, paused or suppressed.
     next_at      timestamptz,
     alerted_at   timestamptz,
     created_at   timestamptz NOT NULL,
     PRIMARY KEY (site_id, id),
-    UNIQUE (site_id, follower_id, query),
-    UNIQUE (site_id, follower_id, event_id),
+    UNIQUE NULLS NOT DISTINCT (site_id, follower_id, query, event_id),
     CHECK (num_nonnulls(query, event_id) = 1),
     FOREIGN KEY (site_id, follower_id) REFERENCES followers (site_id, id) ON DELETE CASCADE
 );
@@ -73,6 +72,42 @@ CREATE TABLE IF NOT EXISTS mail_days (
     ended     integer NOT NULL DEFAULT 0,
     PRIMARY KEY (site_id, day)
 );
+
+-- Recipients of emails to followers on all sites, by hour. Kept for two hours, to recognize a failing relay.
+CREATE TABLE IF NOT EXISTS mail_hours (
+    hour       timestamptz PRIMARY KEY,
+    recipients integer NOT NULL,
+    refused    integer NOT NULL
+);
+
+CREATE OR REPLACE FUNCTION count_recipients(moment timestamptz, more integer, more_refused integer,
+    OUT recipients bigint, OUT refused bigint)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF more > 0 THEN
+        INSERT INTO mail_hours AS h VALUES (date_trunc('hour', moment), more, more_refused)
+            ON CONFLICT (hour) DO UPDATE SET recipients = h.recipients + more, refused = h.refused + more_refused;
+        DELETE FROM mail_hours h WHERE h.hour < moment - interval '2 hours';
+    END IF;
+    SELECT coalesce(sum(h.recipients), 0), coalesce(sum(h.refused), 0) INTO recipients, refused
+        FROM mail_hours h WHERE h.hour > moment - interval '2 hours';
+END $$;
+
+CREATE OR REPLACE FUNCTION forget_refusals() RETURNS void
+LANGUAGE sql SECURITY DEFINER AS $$
+    UPDATE followers SET refusals = 0, refusal_code = '' WHERE refusals > 0 AND suppressed_at IS NULL
+$$;
+
+-- While a site was switched off, changes of followed events were not announced, so all of them are looked at again.
+CREATE OR REPLACE FUNCTION restart_alerts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    INSERT INTO log_consumers (site_id, consumer, cursor) VALUES (NEW.id, 'alerts', -1)
+        ON CONFLICT (site_id, consumer) DO UPDATE SET cursor = -1;
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER restart_alerts AFTER UPDATE OF follow_by_email ON sites FOR EACH ROW
+    WHEN (NEW.follow_by_email AND NOT OLD.follow_by_email) EXECUTE FUNCTION restart_alerts();
 
 -- At most 500 follows with an email that is due: first those of events. Written in PL/pgSQL, which keeps the plan: it
 -- runs every ten seconds, and planning would read more than the statement. The planner must know the inner limits.
@@ -101,15 +136,17 @@ BEGIN
     ORDER BY d.part, d.next_at, d.site_id, d.query LIMIT most;
 END $$;
 
--- Sites with follows that nobody has confirmed in time, and with suppressed addresses to forget.
+-- Sites with follows that nobody has confirmed in time, with followed events, with people who follow nothing, and with
+-- suppressed addresses to forget.
 CREATE OR REPLACE FUNCTION sites_with_stale_follows(confirmed_by timestamptz, suppressed_by timestamptz)
 RETURNS TABLE (site_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT s.site_id FROM (
         SELECT f.site_id FROM follows f WHERE f.confirmed_at IS NULL AND f.created_at < confirmed_by
-        UNION SELECT f.site_id FROM follows f WHERE f.event_id IS NOT NULL AND f.next_at IS NULL
-            AND f.confirmed_at IS NOT NULL
-        UNION SELECT p.site_id FROM followers p WHERE p.suppressed_at < suppressed_by) s
+        UNION SELECT c.site_id FROM log_consumers c WHERE c.consumer = 'alerts'
+        UNION SELECT p.site_id FROM followers p WHERE p.suppressed_at < suppressed_by
+        UNION SELECT p.site_id FROM followers p WHERE p.suppressed_at IS NULL AND NOT EXISTS (
+            SELECT FROM follows f WHERE f.site_id = p.site_id AND f.follower_id = p.id)) s
     WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.site_id)
 $$;
 
@@ -146,8 +183,9 @@ BEGIN
             WITH CHECK (site_id = current_setting(''kalends.site_id'')::bigint)', name);
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO kalends_app', name);
     END LOOP;
-    FOREACH called IN ARRAY ARRAY['due_follows(timestamptz, integer)',
-        'sites_with_stale_follows(timestamptz, timestamptz)', 'count_open_sites()', 'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
+    FOREACH called IN ARRAY ARRAY['due_follows(timestamptz, integer)', 'restart_alerts()', 'forget_refusals()',
+        'count_recipients(timestamptz, integer, integer)', 'sites_with_stale_follows(timestamptz, timestamptz)',
+        'count_open_sites()', 'enqueue_job(text, jsonb, timestamptz)']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', called, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', called);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO kalends_app', called);
