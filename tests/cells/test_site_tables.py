@@ -8,6 +8,7 @@ from kalends.fleet.storage.move_tables import FIND_TABLES, LOCAL_TABLES
 DATABASE_TABLES = {
     "alembic_version",
     "cell",
+    "mail_hours",
     "procrastinate_events",
     "procrastinate_jobs",
     "procrastinate_periodic_defers",

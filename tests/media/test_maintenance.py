@@ -260,7 +260,7 @@ def test_job_and_check_find_the_hue_that_event_pages_show(empty_app: RunningApp,
     def read_class() -> str:
         status, _, body = empty_app.raw("GET", f"/event/{event['slug']}/")
         assert status == 200
-        return re.findall(r'<header class="(w\d*)">', body.decode())[0]
+        return re.findall(r'<header class="(w\d*)"', body.decode())[0]
 
     def read_hues() -> list[int | None]:
         return [row["hue"] for row in empty_app.sql("SELECT hue FROM media ORDER BY id")]

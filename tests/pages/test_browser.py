@@ -59,7 +59,7 @@ def test_page_is_accessible_responsive_and_complete_without_script(
 
 def visible_lines(page: Page) -> set[str]:
     """The lines of a page, without what only script can say."""
-    added = page.locator(".visitor-time, .map button, [data-share]").all_inner_texts()
+    added = page.locator(".visitor-time, .map button, .star, [data-share]").all_inner_texts()
     lines = {line.strip() for line in page.locator("main").inner_text().split("\n")}
     return lines - {line.strip() for text in added for line in text.split("\n")} - {""}
 

@@ -46,7 +46,7 @@ CHECK_SCRIPT = """() => {
     }
   }
   const scripts = [...document.scripts].filter(s => s.type !== 'application/ld+json');
-  const own = /^\\/assets\\/(site|month|week|filters)\\.[0-9a-f]{12}\\.js$/;
+  const own = /^\\/assets\\/(site|month|week|filters|mine)\\.[0-9a-f]{12}\\.js$/;
   const foreign = scripts.filter(s => !own.test(s.getAttribute('src')));
   if (!scripts.length || foreign.length) bad.push(`${foreign.length} scripts`);
   for (const s of document.querySelectorAll('script[type="application/ld+json"]')) JSON.parse(s.textContent);
