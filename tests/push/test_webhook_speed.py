@@ -95,7 +95,8 @@ def test_messages_arrive_within_seconds(
         f"{len(written)} writes in {SECONDS} s, {len(endpoints)} endpoints, {trouble or 'no trouble'}: "
         f"p50 {p50:.2f} s, p99 {p99:.2f} s from commit to receipt; worker {cpu:.1f} s CPU"
     )
-    factor = slowdown()
+    # In a normal run, other tests use the same processors.
+    factor = slowdown() * scaled(4, 1)
     assert p50 < 1 * factor
     assert p99 < 5 * factor
 
