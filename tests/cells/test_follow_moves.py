@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.cells.live_cells import LiveCells, open_live_cells
 from tests.console.smtp_server import SmtpServer, run_smtp_server
-from tests.robustness.site_fixtures import API_PATH, DATES, wait_until
+from tests.robustness.site_fixtures import API_PATH, wait_until
 from tests.soak import scaled
 
 PEOPLE = scaled(300, 3_000)
@@ -53,11 +54,10 @@ async def test_a_move_loses_no_digest(mailing_cells: LiveCells, smtp: SmtpServer
     async with httpx.AsyncClient(
         base_url=live.servers[0].base_url, headers={"Host": site.host}, auth=site.login
     ) as client:
-        response = await client.post(f"{API_PATH}/events", json={"title": "Concert", **DATES})
+        start = datetime.now(UTC) + timedelta(hours=2)
+        dates = {"start_date": f"{start:%F %H:%M}", "end_date": f"{start:%F %H:%M}", "timezone": "UTC"}
+        response = await client.post(f"{API_PATH}/events", json={"title": "Concert", **dates})
         assert response.status_code == 201, response.text
-    # The first digest announces an event whenever it takes place.
-    cells.sql("a", "UPDATE events SET start_utc = now() + '1 day', end_utc = now() + '25 hours', start_local = now() + "
-              "'1 day', end_local = now() + '25 hours' WHERE site_id = %s", [site.id])  # fmt: skip
     cells.sql("a", "UPDATE sites SET follow_by_email = true, timezone = 'UTC' WHERE id = %s", [site.id])
     cells.sql("a", ADD_PEOPLE, [site.id, PEOPLE])
     await wait_until(lambda: len(smtp.messages) > PEOPLE // 10, 60)
@@ -70,4 +70,3 @@ async def test_a_move_loses_no_digest(mailing_cells: LiveCells, smtp: SmtpServer
     assert set(sent) == {f"p{number}@example.org" for number in range(1, PEOPLE + 1)}
     assert sent.total() - PEOPLE <= 4
     assert at_switch < PEOPLE
-    assert cells.sql("b", "SELECT sum(sent)::integer FROM mail_days") >= [(PEOPLE - 4,)]
