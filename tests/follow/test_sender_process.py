@@ -54,7 +54,7 @@ def test_killed_workers_forget_nobody_and_repeat_little(
         worker.kill()
     with Worker.start(site.database_url, tmp_path / "log", make_settings(smtp)):
         revision = find_revision(site)
-        wait_until(lambda: {row["since"] for row in find_follows(site)} == {revision}, 180, step=1)
+        wait_until(lambda: {row["since"] for row in find_follows(site)} == {revision}, scaled(180, 900), step=1)
     sent = Counter(to for (to,) in smtp.recipients)
     assert set(sent) == {f"p{number}@example.org" for number in range(PEOPLE)}
     assert sum(sent.values()) - len(sent) <= 4 * KILLS
